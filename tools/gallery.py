@@ -27,12 +27,13 @@ from PIL import Image
 
 import butfor
 from benchmarks.questions import QUESTIONS, Question
-from butfor.image.demo import digits, trained
+from butfor.image.demo import Tissue, slide, tissue
 from butfor.models import wrap
+from butfor.streams import stream
 from butfor.text.demo import REVIEWS, text_demo
 from butfor.text.small import small_sentiment
 
-DIGIT, REVIEW = "3, number 4", "The heist"
+SLIDE, REVIEW = "slide 1", "The heist"
 COLUMN, OTHER, EVERY = "debt ratio", "score", "all columns"
 OUT = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 FLAGS = (
@@ -67,7 +68,7 @@ def plots(result: butfor.Result, pictures: butfor.Result, texts: butfor.Result, 
     save("draws", lambda: result.plot.draws(one, OTHER, outputs=drawn[OTHER]))
     save("null", lambda: result.plot.null(one, EVERY, outputs=drawn[EVERY]))
     save("competition", pictures.plot.competition)
-    save("photograph", lambda: pictures.plot.photograph(DIGIT))
+    save("photograph", lambda: pictures.plot.photograph(SLIDE))
     save("highlighted", lambda: texts.plot.highlighted(REVIEW))
 
 
@@ -101,13 +102,12 @@ def shap_plots(question: Question, result: butfor.Result) -> None:
 
 
 def shap_of_media() -> None:
-    """SHAP's pictures of the digit and of the review that ours are of."""
+    """SHAP's pictures of the slide and of the review that ours are of."""
     import shap
 
-    model, _, held_out, _, truth = trained(0)
-    three = held_out[truth == 3][3:4]
-    masker = shap.maskers.Image("blur(8,8)", three[0].shape)
-    found = shap.Explainer(model, masker, seed=0)(three, max_evals=500, batch_size=50, outputs=[3])
+    first = slide(stream(0, "tissue"), tumour=True, ink=True).image
+    masker = shap.maskers.Image("blur(16,16)", first.shape)
+    found = shap.Explainer(Tissue("careful"), masker, seed=0)(first[None], max_evals=500, batch_size=50, outputs=[1])
     save("shap_photograph", lambda: shap.image_plot(found, show=False), 3.4)
     words = shap.Explainer(small_sentiment(), shap.maskers.Text(r"\W+"), seed=0)([REVIEWS[REVIEW]])
     written = re.sub(r"np\.float64\(([^)]+)\)", r"\1", shap.plots.text(words[0, :], display=False))  # no colours else
@@ -155,7 +155,7 @@ def main(wanted: list[str]) -> None:
         shap_plots(question, result)
         shap_of_media()
     if not wanted or {"plots", "reports"} & set(wanted):
-        pictures, texts = digits(count=8).result, text_demo().result
+        pictures, texts = tissue(count=10).result, text_demo().result
         if not wanted or "plots" in wanted:
             plots(result, pictures, texts, question.model)
         if not wanted or "reports" in wanted:

@@ -6,11 +6,12 @@ from context_cite import ContextCiter   ->   from butfor.compat import ContextCi
 from __future__ import annotations
 
 from functools import cached_property
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from butfor.context import Prompt, explain, prompt
+from butfor.context import Foils, Prompt, explain, prompt
 from butfor.context.result import ContextResult
 from butfor.text.segment import paragraph_spans, sentence_spans
 from butfor.types import Floats, InputError, one_of
@@ -25,7 +26,7 @@ class ContextCiter:
     """ContextCite's arguments and attributes, with p-values, decisions and a controlled error rate beside each score.
 
     Sources are replaced by foils, not deleted: without `foils` they are the other sources of the context itself, which
-    says only which of them the answer rests on rather than on others of the same text.
+    says only which of them the answer rests on rather than on others of the same text, and needs about 8 of them.
 
     Parameters
     ----------
@@ -48,7 +49,8 @@ class ContextCiter:
     --------
     >>> model = lambda prompts: ["4417" if "Lisbon is 4417" in one else "unknown" for one in prompts]
     >>> text = "The code of Lisbon is 4417. The code of Rome is 2290. The code of Bern is 1184."
-    >>> citer = ContextCiter(model, None, text, "What is the code of Lisbon?")
+    >>> pool = [f"The code of {city} is {k}." for k, city in enumerate(("Oslo", "Riga", "Kyiv", "Graz", "Cork"))]
+    >>> citer = ContextCiter(model, None, text, "What is the code of Lisbon?", foils=pool)
     >>> citer.response
     '4417'
     >>> print(citer.get_attributions(as_dataframe=True)[["Source", "necessary"]].to_string(index=False))
@@ -83,7 +85,9 @@ class ContextCiter:
 
             tokens = int((generate_kwargs or {}).get("max_new_tokens", 64))
             self._model = transformers(model, tokenizer, max_new_tokens=tokens)
-        before, _, after = prompt_template.replace("{query}", query).partition("{context}")
+        if unknown := set(options) - set(signature(explain).parameters):
+            raise InputError(f"ContextCiter takes no {sorted(unknown)[0]!r}; beside its own it takes those of explain")
+        before, after = (part.replace("{query}", query) for part in prompt_template.split("{context}", 1))
         spans = (sentence_spans if source_type == "sentence" else paragraph_spans)(context)
         if len(spans) < 2:
             raise InputError(f"the context has {len(spans)} {source_type}s; attribution needs at least two")
@@ -92,7 +96,13 @@ class ContextCiter:
         self.prompt: Prompt = prompt(before + context + after, spans=named)
         self.sources: list[str] = list(self.prompt.parts.values())
         self._settings = {"alpha": alpha, "draws": num_ablations, "seed": seed, "enough": None, **options}
-        self._foils = _others if foils is None else foils
+        if foils is None:
+            if len(set(self.sources)) < 3:
+                raise InputError("the context has fewer than 3 different sources, which are no foils; give foils=")
+            different = dict.fromkeys(self.sources)
+            pools = {k: tuple(other for other in different if other != text) for k, text in self.prompt.parts.items()}
+            foils = Foils(pools, inside=True)
+        self._foils = foils
 
     @property
     def num_sources(self) -> int:
@@ -110,14 +120,22 @@ class ContextCiter:
         return self.result.answers[0]
 
     def get_attributions(
-        self, *, as_dataframe: bool = False, top_k: int | None = None, verbose: bool = False
+        self,
+        start_idx: int | None = None,
+        end_idx: int | None = None,
+        as_dataframe: bool = False,
+        top_k: int | None = None,
+        verbose: bool = False,
     ) -> Floats | pd.DataFrame:
         """Return the score of each source: the drop of the answer's log-probability, or the share of other answers.
 
         Parameters
         ----------
+        start_idx, end_idx : int, optional
+            Of the response; only all of it can be attributed.
         as_dataframe : bool
-            Whether the sources come as a table, the largest first, with p, q and necessary beside Score.
+            Whether the sources come as a table, the largest first; `necessary` and its `p_necessary` are of decisive
+            sources, `p`, `q` and `chosen` of unusual ones.
         top_k : int, optional
             How many rows of the table.
         verbose : bool
@@ -128,16 +146,13 @@ class ContextCiter:
         array or pandas.DataFrame
         """
         del verbose
-        table = self.result.table
+        if start_idx or end_idx not in (None, len(self.response)):
+            raise InputError("a part of the response cannot be attributed; leave start_idx and end_idx out")
+        table = self.result.table.set_index("subset").reindex(list(self.prompt.parts)).reset_index()  # zoom has groups
         scores = table["effect" if self.result.scored else "flip"].to_numpy(float)
         if not as_dataframe:
             return np.asarray(scores)
         shown = table.assign(Score=scores, Source=self.sources)
-        columns = ["Score", "Source", "flip", "flip_low", "flip_high", "necessary", "p", "q", "chosen"]
+        columns = ["Score", "Source", "flip", "flip_low", "flip_high", "necessary", "p_necessary"]
+        columns += ["p", "q", "chosen"]
         return shown.sort_values("Score", ascending=False, kind="stable")[columns].reset_index(drop=True)[:top_k]
-
-
-def _others(made: Prompt, part: str, draws: int, rng: np.random.Generator) -> list[str]:
-    """Draw from the other sources of the same context."""
-    pool = [text for name, text in made.parts.items() if name != part and text != made.parts[part]]
-    return [pool[k] for k in rng.integers(len(pool), size=draws)]

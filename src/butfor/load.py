@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,13 @@ from butfor.tabular.splice import bind_sampler
 from butfor.tabular.table import Table, check_cells, items_of, table_of
 from butfor.types import Array, Batch, InputError, Subset
 from butfor.untrusted import BROKEN, sentence
+
+
+def _is_context(path: Path) -> bool:
+    """Tell a result of contexts, a JSON file, from the zip file of others."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(1) == b"{"
+    return False
 
 
 def load(
@@ -50,6 +58,7 @@ def load(
     Returns
     -------
     Result
+        Or the ContextResult of a file that `ContextResult.save` wrote.
 
     Examples
     --------
@@ -63,6 +72,10 @@ def load(
     True
     """
     file = Path(path)
+    if _is_context(file):
+        from butfor.context.result import load as load_context
+
+        return load_context(file)  # type: ignore[return-value]
     written, arrays = read_file(file, most_bytes)
     try:
         facts = checked(written, arrays)
@@ -135,14 +148,14 @@ def _list_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any, input
         drawing = with_attributes(usable, subsets)
         return list_hypotheses(list_items(inputs, names), names, subsets, drawing, record.seed)
     if isinstance(record.inputs, TextInputs):
-        from butfor.text.segment import SpanPacking, span_of
+        from butfor.text.segment import SpanPacking, spans_of
 
         if inputs is None or any(True for _ in counterfactual_arrays(arrays)):
             raise ValueError("its texts are missing")
         for text, inside in zip(inputs, subsets, strict=True):
             for subset in inside:
-                span_of(text, subset)
-                if not all(type(end) is int for end in subset.index):
+                spans = (subset.index,) if spans_of(text, subset) == (subset.index,) else subset.index
+                if not all(type(end) is int for span in spans for end in span):
                     raise ValueError(f"its subset {subset.name!r:.60} is no span of characters")
         return list_hypotheses(ListItems(inputs, packing=SpanPacking()), names, subsets, usable, record.seed)
     return list_hypotheses(ListItems(inputs or [None] * len(names)), names, subsets, usable, record.seed)

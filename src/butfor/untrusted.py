@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import re
 import time
 import tokenize
@@ -89,6 +90,17 @@ def read_json(path: Path, what: str, most: int = MOST_FILE) -> Any:
         return parse_json(content.decode("utf-8-sig"))
     except ValueError as error:  # UnicodeDecodeError is one
         raise InputError(f"{what} {path} is not JSON that can be read: {error}") from error
+
+
+def private_folder(folder: Path) -> None:
+    """Make a folder that only its owner can read; one that exists stays as it is."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def private_file(path: Path) -> Path:
+    """Make a file that only its owner can read, to be written next; one that exists stays as it is."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    return path
 
 
 FLOOR = 128_000_000  # bytes that any file may unpack to

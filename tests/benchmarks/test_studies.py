@@ -1,11 +1,12 @@
 """The studies of methods, global decisions and samplers on small trials: what is measured, and how it is written."""
 
 import json
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-from benchmarks import global_, methods, samplers
+from benchmarks import context, global_, methods, samplers
 from benchmarks.__main__ import STUDIES, main, parser
 from benchmarks.figures import each, markdown, mean_error, mean_rates
 
@@ -143,3 +144,22 @@ def test_tasks_report_their_progress():
     seen = []
     assert each([lambda: [{"a": 1}], lambda: [{"a": 2}]], 1, "stage", seen.append) == [{"a": 1}, {"a": 2}]
     assert [(one.stage, one.rows, one.total) for one in seen] == [("stage", 1, 2), ("stage", 2, 2)]
+
+
+def test_contexts_are_measured_beside_rankings():
+    ours = ("butfor", "butfor zoom", "leave one out")
+    cells = context.run(runs=2, sizes=(6,), kinds=("alone", "redundant"), methods=ours)["cells"]
+    by_name = {(cell["method"], cell["kind"]): cell for cell in cells}
+    assert all(by_name[method, "alone"]["recall"] == 1 for method in ours)
+    assert all(cell["false"] == 0 for cell in cells)
+    assert by_name["butfor", "redundant"]["either"] == 1
+    assert by_name["leave one out", "alone"]["calls"] == 7
+
+
+@pytest.mark.parametrize("method", ["ContextCite", "llmSHAP"])
+def test_contexts_beside_other_packages(method):
+    if find_spec({"ContextCite": "context_cite"}.get(method, method)) is None:
+        pytest.skip(f"{method} is not installed: make .venv/.benchmarks installs it")
+    (cell,) = context.run(runs=2, sizes=(6,), kinds=("alone",), methods=(method,))["cells"]
+    assert cell["recall"] == 1
+    assert cell["calls"] in (64, 65)

@@ -195,6 +195,25 @@ def test_a_table_from_upload_to_export(visit):
     here.check()
 
 
+def test_a_prompt_from_passages_to_what_is_enough(visit):
+    here = visit()
+    page = here.page
+    page.get_by_role("link", name="A prompt").click()
+    page.get_by_role("button", name="Try the example").click()
+    page.wait_for_timeout(500)
+    assert "Ottawa" in page.locator("textarea").first.input_value()
+    page.get_by_label("Model", exact=True).select_option("Demo: codes of offices")
+    here.picture("prompt")
+    page.get_by_role("button", name="Run", exact=True).click()
+    finished(page)
+    assert page.locator(".found .chip").count() == 9
+    assert "passage 6 or passage 8" in page.locator(".page").text_content()
+    page.locator(".found .chip").nth(5).click()
+    assert page.locator(".opened td").count() >= 2
+    here.picture("prompt-answered")
+    assert here.complaints == []
+
+
 def test_a_text_from_marking_to_export(visit):
     here = visit()
     page = here.page
@@ -321,6 +340,7 @@ def test_two_runs_beside_each_other(visit, size, scheme):
     first.select_option(label=strong)
     here.page.wait_for_selector("td:has-text('only in the first')")
     rows = here.page.locator("table tbody tr")
+    rows.nth(24).wait_for(state="attached")  # of these two: another pair stood there before
     assert "only in the first" in rows.first.inner_text()  # where they differ stands first
     assert rows.count() >= 25
     here.picture(f"compare-{size[0]}-{scheme}")
@@ -354,14 +374,23 @@ def test_it_fits_the_window_in_light_and_dark(visit, image_run, size, scheme):
 def test_axe_finds_nothing_serious(visit, image_run, axe, scheme):
     here = visit(scheme=scheme)
     page = here.page
-    for place in ("#/", "#/new/image", "#/new/table", "#/new/text", "#/compare", "#/interface", image_run):
+    for place in (
+        "#/",
+        "#/new/image",
+        "#/new/table",
+        "#/new/text",
+        "#/new/context",
+        "#/compare",
+        "#/interface",
+        image_run,
+    ):
         here.go(place)
         if place in ("#/new/image", "#/new/table"):
             page.get_by_role("button", name="try the example").click()
             page.locator("svg.boxes, table").first.wait_for()
         if place == "#/new/image":
             page.get_by_role("button", name="Add box").click()
-        if place == "#/new/text":
+        if place in ("#/new/text", "#/new/context"):
             page.get_by_role("button", name="Try the example").click()
         if place == image_run:
             finished(page)

@@ -1,7 +1,5 @@
 """Intervals of effects cover on skewed outputs and rare jumps (METHODS 6), and are not much wider than they need be."""
 
-import time
-
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
@@ -158,11 +156,3 @@ def test_intervals_of_a_run_cover_after_selection(name, test):
     assert chosen.sum() > 500
     inside = (table.effect_low[chosen] <= true) & (true <= table.effect_high[chosen])
     enough(int(inside.sum()), int(chosen.sum()))
-
-
-def test_five_thousand_intervals_take_less_than_a_second():
-    values = np.random.default_rng(5).normal(size=(5000, 201))
-    interval(values[:10])
-    start = time.process_time()
-    interval(values, extremes=pooled_extremes(values))
-    assert time.process_time() - start <= 1.0

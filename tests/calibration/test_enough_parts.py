@@ -114,7 +114,7 @@ def test_an_unread_copy_is_never_enough_without_the_word_it_copies():
 
 def tried(monkeypatch, texts=24):
     """Return the errors of all shares that were drawn, by text: of five words that do not matter, with s = 7/8."""
-    monkeypatch.setattr(enough, "MOST_MEMBERS", 1)
+    monkeypatch.setattr(enough, "SHARES", (1.0,))
     monkeypatch.setattr(enough, "SEARCH_DRAWS", 16)
     monkeypatch.setattr(enough, "MOST_DRAWS", 16)  # so many, whatever comes
     seen = []

@@ -5,11 +5,16 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from functools import partial
+from itertools import repeat
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import butfor
 from butfor import ModelError, context
 from butfor.compat import ContextCiter
 from butfor.simulate.contexts import answer, lookup, lookups
@@ -132,13 +137,29 @@ def test_a_plain_text_with_spans_and_braces():
         (lambda: context.explain(reader, [], POOL), "no prompts"),
         (lambda: context.explain(reader, made(), POOL, parts=["nothing"]), "no part 'nothing'"),
         (lambda: context.explain(reader, made(), ["one"]), "at least 2"),
-        (lambda: context.explain(reader, made(), {"turn": POOL}), "has foils"),
+        (lambda: context.explain(reader, made(), {"turn": POOL}), "which no part is"),
         (lambda: context.explain(reader, made(), "dorp"), "'drop'"),
         (lambda: context.explain(reader, made(), POOL, same="alike"), "same must be"),
         (lambda: context.explain(reader, made(), POOL, answer=["a", "b"]), "for each of 1 prompts"),
         (lambda: context.explain(3, made(), POOL), "model must be"),
         (lambda: context.explain(reader, made(), POOL, level=1.5), "level"),
         (lambda: context.explain(reader, made(), POOL, alpha=2), "alpha"),
+        (lambda: context.explain(reader, {"parts": PARTS}, POOL), "butfor.context.prompt"),
+        (lambda: context.explain(reader, made(), {"passage": POOL, "instrction": POOL}), "'instrction'"),
+        (lambda: context.explain(reader, made(), POOL, same=lambda a, b: 0.2), "True or False, got 0.2"),
+        (lambda: context.explain(reader, made(), POOL, same=lambda a: True), "called with 2"),
+        (lambda: context.explain(reader, made(), POOL, same=lambda a, b: 1 / 0), "same raised ZeroDivisionError"),
+        (lambda: context.explain(reader, made(), lambda *_: 1 / 0), "'instruction' of prompt"),
+        (lambda: context.explain(reader, made(), lambda prompt, part: POOL), "called with 4"),
+        (lambda: context.explain(reader, made(), lambda prompt, part, draws, rng: POOL[:draws]), "must be 60 texts"),
+        (lambda: context.explain(reader, made(), lambda prompt, part, draws, rng: ["a"] * draws), "different texts"),
+        (lambda: context.explain(reader, context.prompt(PARTS, template=lambda p, q: 3), POOL), "prompt: message 0"),
+        (lambda: context.explain(reader, context.prompt(PARTS, template=lambda p, q: 1 / 0), POOL), "template raised"),
+        (lambda: context.prompt(PARTS, question="q", template="{parts}"), "no {question}"),
+        (lambda: context.cost(None, made(), POOL, draws=-5), "draws"),
+        (lambda: context.cost(None, made(), POOL, enough=7), "enough"),
+        (lambda: ContextCiter(reader, None, "Same. Same. Same.", "q"), "give foils"),
+        (lambda: ContextCiter(reader, None, "A is. B is. C is.", "q", banana=3), "'banana'"),
     ],
 )
 def test_bad_input_is_one_sentence(call, words):
@@ -146,6 +167,146 @@ def test_bad_input_is_one_sentence(call, words):
         call()
     assert words in str(failed.value)
     assert "\n" not in str(failed.value)
+
+
+def test_refused_before_the_model_is_asked():
+    def model(prompts):
+        raise AssertionError
+
+    with pytest.raises(InputError, match="must be 60 texts"):
+        context.explain(model, made(), lambda prompt, part, draws, rng: POOL[:draws])
+    with pytest.raises(ModelError, match="the model raised AssertionError on 'Read"):
+        context.explain(model, made(), POOL)
+
+
+@pytest.mark.parametrize("score", [5.0, float("nan"), "x"])
+def test_scores_that_are_no_log_probabilities(score):
+    class Scores:
+        answer = staticmethod(reader)
+
+        def score(self, prompts, answers):
+            return [score] * len(prompts)
+
+    with pytest.raises(ModelError, match=str(score) if score != "x" else "nan"):
+        context.explain(Scores(), made(), POOL)
+
+
+def test_a_chance_of_zero_is_at_least_so_much():
+    class Scores:
+        answer = staticmethod(reader)
+
+        def score(self, prompts, answers):
+            return [0.0 if one == other else -np.inf for one, other in zip(reader(prompts), answers, strict=True)]
+
+    pool = [f"The code of {city} is {k}." for city in CITIES for k in range(5)]
+    result = context.explain(Scores(), made(), pool, answer="4417", draws=39)
+    assert "log-probability at least 745.0 lower without it" in result.summary()
+
+
+@pytest.mark.parametrize("make", [
+    lambda text: lambda prompts: [text] * len(prompts),
+    lambda text: partial(says, text=text),
+    lambda text: Says(text),
+])  # fmt: skip
+def test_answers_of_another_model_are_not_taken(make, tmp_path):
+    first, second, again = (
+        context.explain(make(text), made(), POOL, run_dir=tmp_path) for text in ("one", "two", "one")
+    )
+    assert first.answers != second.answers
+    assert again.calls == 0
+
+
+def says(prompts, text):
+    return [text] * len(prompts)
+
+
+class Says:
+    def __init__(self, text):
+        self.text = text
+
+    def __call__(self, prompts):
+        return says(prompts, self.text)
+
+
+def test_a_model_that_cannot_be_read_is_asked_once_more(tmp_path):
+    """What `answer` gives comes from a generator, of which nothing is known beforehand."""
+
+    def model(text):
+        lock = threading.Lock()
+        source = repeat(text)
+
+        def answer(prompts):
+            with lock:
+                return [next(source) for _ in prompts]
+
+        return answer
+
+    context.explain(model("one"), made(), POOL, run_dir=tmp_path)
+    assert context.explain(model("one"), made(), POOL, run_dir=tmp_path).calls == 1
+    with pytest.raises(InputError, match="name another run_dir"):
+        context.explain(model("two"), made(), POOL, run_dir=tmp_path)
+
+
+def test_messages_keep_all_that_they_hold():
+    messages = [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "x"}]},
+        {"role": "tool", "content": "The code of Lisbon is 4417.", "tool_call_id": "x"},
+        {"role": "user", "content": "What is the code of Lisbon?"},
+    ]
+    given = context.prompt(messages)
+    assert given.render() == messages
+    assert given.render({"tool 1": "X"})[1] == {"role": "tool", "content": "X", "tool_call_id": "x"}
+    assert "What is the code of Lisbon?" in context.explain(reader, given, POOL).marked()
+
+
+def test_words_where_no_set_is_enough():
+    def model(prompts):  # each passage matters, and three of them are not enough
+        return ["yes" if one.count("own") == 6 else "no" for one in prompts]
+
+    prompt = context.prompt({f"passage {k}": f"own {k}" for k in range(6)}, question="q")
+    assert "no set of up to 4 parts surely keeps the answer" in context.explain(model, prompt, POOL).summary()
+
+
+def test_forms_of_pools():
+    expected = context.explain(reader, made(), POOL).table
+    for pool in (np.array(POOL), pd.Series(POOL), iter(POOL)):
+        assert context.explain(reader, made(), pool).table.equals(expected)
+
+
+def test_a_function_is_asked_once_for_each_part():
+    asked = []
+
+    def ranking(prompt, part, draws, rng):
+        asked.append(part)
+        return [f"Rank {k}." for k in range(draws)]
+
+    result = context.explain(reader, made(), ranking)
+    assert asked == ["instruction", "passage 1", "passage 2"]
+    assert len(set(result.parts[2].foils)) == 10
+    repeating = context.explain(reader, made(), lambda prompt, part, draws, rng: rng.choice(POOL, draws))
+    assert "foils-repeat" in [note.code for note in repeating.notes]
+
+
+def test_words_of_what_was_not_done():
+    one = context.explain(reader, made(), POOL, parts=["passage 2"])
+    assert "Enough: not asked: only one part was tested" in one.summary()
+    spent = context.explain(reader, made(), POOL, budget=5).summary()
+    assert "not decided, the budget ended after 5 calls" in spent
+    assert "no set" not in spent
+    assert "no part alone" not in spent
+    early = context.explain(reader, made(), [f"{k}" for k in range(40)], budget=11, batch_rows=1, enough=None)
+    assert early.calls == 11
+    assert (early.table.draws > 0).any()  # looks that are complete count
+    few = context.explain(reader, made(), POOL[:3])
+    assert [note.values["needed"] for note in few.notes if note.code == "foils-limit"] == [5]
+    whole = context.explain(reader, made(), POOL)
+    assert "given up after 3 foils: no other answer" in whole._repr_html_()
+
+
+def test_reasons_and_saved_by_butfor(tmp_path):
+    result = context.explain(reader, made(), POOL)
+    assert result.reasons()[["kind", "subset"]].values.tolist() == [["decisive", "passage 2"], ["enough", "passage 2"]]
+    assert butfor.load(result.save(tmp_path / "r.butfor")).table.equals(result.table)
 
 
 @pytest.mark.parametrize("model", [lambda prompts: ["a"], lambda prompts: [1] * len(prompts), lambda prompts: None])
@@ -265,8 +426,7 @@ def test_what_is_shown_is_escaped_and_short(tmp_path):
 def test_foils_and_their_answers():
     result = context.explain(reader, made(), POOL)
     shown = result.counterfactuals(None, "passage 2")
-    assert len(shown) == 10
-    assert set(shown.foil) <= set(POOL)
+    assert sorted(shown.foil) == sorted(POOL)  # none of them twice
     assert shown.changed.all()
     with pytest.raises(InputError, match="no part"):
         result.counterfactuals(None, "instruction")
@@ -280,7 +440,8 @@ def test_answers_by_chance():
             rngs = [np.random.default_rng(seed) for seed in seeds or range(len(prompts))]
             return [one if rng.random() > 0.1 else "?" for one, rng in zip(reader(prompts), rngs, strict=True)]
 
-    result = context.explain(Noisy(), made(), POOL, samples=4, seed=1)
+    pool = [f"The code of {city} is {k}." for city in CITIES for k in range(5)]
+    result = context.explain(Noisy(), made(), pool, samples=4, seed=1)
     assert result.table.subset[result.table.necessary].tolist() == ["passage 2"]
     assert 0 < result.noise[0] < 0.4
     assert "Noise" in result.summary()
@@ -290,6 +451,8 @@ def test_answers_that_vary_without_samples_are_noticed():
     numbers = iter(range(10**6))
     result = context.explain(lambda prompts: [str(next(numbers)) for _ in prompts], made(), POOL, enough=None)
     assert [note.code for note in result.notes] == ["answers-vary"]
+    assert result.guarantee.controls == "nothing"
+    assert "different answers" in result.summary()
 
 
 def test_context_cite_with_an_error_rate():
@@ -299,5 +462,12 @@ def test_context_cite_with_an_error_rate():
     assert table.Source.tolist()[0] == "The code of Lisbon is 4417."
     assert table.necessary.tolist() == [True, False]
     assert citer.get_attributions().tolist() == [1, 0, 0]
+    zoomed = ContextCiter(
+        reader, None, text, "Q {context}?", foils=POOL, parts="zoom", prompt_template="{query} {context}"
+    )
+    assert zoomed.get_attributions().shape == (3,)
+    assert zoomed.prompt.render() == f"Q {{context}}? {text}"
+    with pytest.raises(InputError, match="a part of the response"):
+        citer.get_attributions(0, 2)
     with pytest.raises(InputError, match="at least two"):
         ContextCiter(reader, None, "One sentence.", "q")

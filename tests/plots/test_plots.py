@@ -46,7 +46,9 @@ def competed():
 
 
 NAMED = {"dependence": ("age",), "draws": ("case 0", "age"), "null": ("case 0", "age")}  # what else these are given
-OF_TABLES = [name for name in PLOTS if name not in ("importance", "competition", "photograph", "highlighted")]
+OF_TABLES = [
+    name for name in PLOTS if name not in ("context", "importance", "competition", "photograph", "highlighted")
+]
 
 
 @pytest.mark.parametrize("name", OF_TABLES)
@@ -394,3 +396,16 @@ def test_columns_are_asked_for_by_name_and_only_of_tables(result):
     nothing = replace(result.effects, effect=np.full(len(result.chosen), np.nan))
     with pytest.raises(InputError, match="effects='all'"):
         replace(result, effects=nothing).plot.dependence("age")
+
+
+def test_parts_of_a_prompt_are_drawn_with_their_intervals(result):
+    prompt = butfor.context.prompt({"passage 1": "Lisbon: 4417.", "passage 2": "Rome: 2290."}, question="Lisbon?")
+    answered = butfor.context.explain(
+        lambda prompts: ["4417" if "4417" in one else "unknown" for one in prompts], prompt, ["Oslo: 1.", "Bern: 2."]
+    )
+    figure, ax = plt.subplots()
+    assert butfor.plots.context(answered, ax=ax) is ax
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["passage 1", "passage 2"]
+    with pytest.raises(butfor.types.InputError, match=r"butfor\.context\.explain"):
+        butfor.plots.context(result)
+    plt.close(figure)

@@ -62,12 +62,21 @@ def test_credit(tmp_path, capsys):
     assert check.chosen.sum() <= 5
 
 
+def test_the_planted_colour_is_named():
+    pytest.importorskip("cv2", reason="the image extra is not installed")
+    audit = load("fairness")["audit"]
+    for seed, planted in ((2, "clothes"), (4, "hair"), (7, "skin")):
+        found = audit(seed, planted)
+        assert found.named == [planted]
+        assert found.alike > found.mixed + 0.1
+
+
 def test_the_gallery_asks_and_checks(capsys, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "examples")  # it takes a question from credit.py
-    run("gallery", "breast cancer", "digits")  # the others are on its page
+    run("gallery", "breast cancer", "wine", "digits")  # another is on its page
     said = " ".join(capsys.readouterr().out.split())
     assert "Which pixels make it an 8, not a 3?" in said
-    assert [int(one) for one in re.findall(r"of the reference's own kind (\d+) are chosen", said)] == [0, 0]
+    assert [int(one) for one in re.findall(r"of the reference's own kind (\d+) are chosen", said)] == [0, 0, 0]
 
 
 def test_mixed_table(tmp_path, capsys):

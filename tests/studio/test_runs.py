@@ -98,6 +98,27 @@ def test_a_run_is_watched_read_and_exported(folder, client):
     assert len(butfor.load(result_of(folder, started)).chosen) == 2
 
 
+def test_a_prompt_is_explained_and_opened_again(folder, client):
+    example = client.post("/api/examples/context").json()
+    wanted = {"kind": "context", "model": "Demo: codes of offices", "sampler": "other passages", "context": example}
+    started = client.post("/api/runs", json=wanted).json()
+    assert wait(client, started["id"])["state"] == "done"
+    view = client.get(f"/api/runs/{started['id']}/view").json()
+    assert view["modality"] == "context"
+    assert [row["subset"] for row in view["rows"]] == [f"passage {k}" for k in range(1, 10)]
+    assert ["Enough", view["answers"][2][1]] == view["answers"][2]
+    assert view["answers"][2][1].startswith("passage 6 or passage 8")
+    assert view["rows"][0]["draws"][0].keys() == {"text", "output"}
+    assert "Which part does the answer rest on?" in client.get(f"/api/runs/{started['id']}/report").text
+    (folder / "prompts").mkdir()
+    shutil.copy(result_of(folder, started), folder / "prompts" / "result.butfor")
+    past = {one["title"]: one["id"] for one in client.get("/api/runs").json()["past"]}
+    assert client.get(f"/api/runs/{past['prompts']}/view").json()["rows"] == view["rows"]
+    shutil.rmtree(folder / "prompts")
+    refused = client.post("/api/runs", json={**wanted, "context": {**example, "pool": []}}).json()
+    assert "foils" in wait(client, refused["id"])["message"]
+
+
 def result_of(folder, started):
     return folder / "runs" / started["id"] / "result.butfor"
 

@@ -127,7 +127,7 @@ def test_wrappers_refuse_what_the_sampler_refuses(wrapper):
     with pytest.raises(butfor.InputError) as wrapped:
         bt.explain(len_of, {"a": RUSSIAN}, WRAPPERS[wrapper](sampler))
     assert str(wrapped.value) == str(bare.value)
-    assert "in a script that small_infiller does not know" in str(bare.value)
+    assert "outside the 8,000 words of film reviews" in str(bare.value)
     with pytest.warns(bt.TextWarning, match="1 text was skipped"):
         left = bt.explain(len_of, {"a": RUSSIAN, "b": "A fine film."}, WRAPPERS[wrapper](sampler), on_error="skip")
     assert left.input_names == ("b",)

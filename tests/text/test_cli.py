@@ -166,3 +166,23 @@ def test_one_sentence_for_every_mistake(place, options, settings, said, capsys):
     assert heard.err.count("\n") == 1
     assert heard.out == ""
     assert not (place / "out").exists()
+
+
+def test_labelled_texts_make_the_foil_and_bad_files_are_refused_in_one_sentence(place, capsys):
+    rows = [f"It was a {how} film,{label}" for how, label in (("vile", "bad"), ("fine", "good")) for _ in range(20)]
+    (place / "train.csv").write_text("text,label\n" + "\n".join(rows))
+    (place / "each.csv").write_text("text,label\na b,1\nc d,2\ne f,3\n")
+    asked = ("--name", "id", "--no-effects", "--quiet")
+    assert call(place, *asked, "--corpus", place / "train.csv", "--labels", "label") == 0
+    capsys.readouterr()
+    for corpus, labels, words in [
+        ("train.csv", None, "--corpus and --labels go together"),
+        ("none.csv", "label", "do not exist"),
+        ("train.csv", "queue", "has no column 'queue'; it has text, label"),
+        ("each.csv", "label", "labels has 3 classes for 3 texts; give the class of each text"),
+    ]:
+        options = ("--corpus", place / corpus, *(("--labels", labels) if labels else ()))
+        assert call(place, *asked, *options, out=f"{corpus}{labels}") == 2
+        told = capsys.readouterr().err.strip()
+        assert words in told
+        assert "\n" not in told

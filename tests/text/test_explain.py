@@ -34,7 +34,7 @@ def test_the_words_that_matter_are_found_and_no_others(test, sampler):
     result = bt.explain(bad, REVIEWS, sampler, test=test, alpha=0.2, draws=200 if test == "irt" else None)
     assert chosen(result) == sorted(HOW)
     assert result.modality == "text"
-    assert result.record.inputs.units == "words()"
+    assert result.record.inputs.units == "words(together=True)"
     assert result.record.alternative == "two-sided"
     row = result.table[result.chosen].iloc[0]
     assert row.effect == pytest.approx(1)
@@ -99,7 +99,7 @@ def test_units(sampler, tmp_path):
         settings = {"units": units, "effects": None, "test": "few-shot"}
         return len(bt.explain(bad, [REVIEWS[0] + " Never."], sampler, **settings).chosen)
 
-    assert tested("word") == 13
+    assert (tested("word"), tested("occurrence")) == (12, 13)
     assert tested("sentence") == 2
     assert tested("wordpiece") >= 13
     assert tested([(9, 17)]) == 1

@@ -69,10 +69,11 @@ def test_what_stands_there_is_one_of_the_candidates():
     assert max(shares.values()) - min(shares.values()) < 0.05
 
 
-def test_a_text_gives_no_fills_to_itself():
-    drawn = foils([*POOL, TEXT])([TEXT], Subset("whole", (0, len(TEXT))), 300, np.random.default_rng(0))
-    others = foils(POOL)([TEXT], Subset("whole", (0, len(TEXT))), 300, np.random.default_rng(0))
-    assert drawn == others
+def test_a_text_of_the_pool_ties_with_itself():
+    result = butfor.text.explain(
+        lambda some: [float(one == TEXT) for one in some], [TEXT], foils([*POOL, TEXT]), units="sentence", test="irt"
+    )
+    assert (result.table.p > 1 / (len(POOL) + 2)).all()
 
 
 def test_single_words_go_to_the_sampler_of_words():

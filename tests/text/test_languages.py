@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import butfor.text as bt
-from butfor import InputError
 
 PRAISE = {  # a sentence with a gap, words of praise, and plain words
     "German": ("Das war ein {} Film, und ich fand ihn {} lang.", ("großartiger", "schöner"), ("ganz", "recht")),
@@ -53,15 +52,3 @@ def test_chinese_is_cut_into_words_or_characters_and_tested():
         effects=None,
     )
     assert result.chosen.all()
-
-
-@pytest.mark.parametrize("text", ["Это был очень плохой фильм.", "كان هذا فيلما سيئا جدا .", "这部电影很好看"])
-def test_the_embedded_infiller_names_the_remedy_for_a_script_that_it_does_not_know(text):
-    with pytest.raises(InputError, match=r"in a script that small_infiller does not know; use butfor.text.masked_lm"):
-        bt.explain(lambda some: [0.0] * len(some), [text], bt.small_infiller(threads=1))
-
-
-def test_german_is_tested_by_the_embedded_infiller_and_the_words_it_cannot_know_are_counted():
-    text = "Das war ein ganz furchtbarer Film."
-    result = bt.explain(lambda some: good(("furchtbar",), some), [text], bt.small_infiller(threads=1), effects=None)
-    assert "unknown-words" in [note.code for note in result.notes]

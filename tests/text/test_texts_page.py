@@ -8,6 +8,10 @@ from pathlib import Path
 import matplotlib
 import pandas as pd
 import pytest
+import skops.io
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from butfor import ReachWarning
 from butfor.cli.app import main
@@ -49,10 +53,17 @@ def test_the_examples_run_and_find_what_the_page_says(scope):
 def test_the_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"id": list(REVIEWS), "review": list(REVIEWS.values())}).to_csv("reviews.csv", index=False)
+    tickets = pd.DataFrame(
+        {"text": ["my invoice is wrong", "my password is wrong"] * 20, "queue": ["billing", "login"] * 20}
+    )
+    tickets.to_csv("train.csv", index=False)
+    pd.DataFrame({"text": ["a wrong invoice", "a wrong password"]}).to_csv("new.csv", index=False)
+    pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(tickets.text, tickets.queue)
+    skops.io.dump(pipeline, "tickets.skops")
     (block,) = blocks("sh")
     for command in block.strip().splitlines():
         program, *arguments = shlex.split(command)
         assert program == "butfor"
         assert main([*arguments, "--quiet"]) == 0, command
-    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"words", "few"}
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"words", "few", "tickets"}
     assert "[+wonderful]" in capsys.readouterr().out

@@ -533,4 +533,4 @@ def test_the_command_of_the_demo(tmp_path, capsys):
     assert "[+" in said.out
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.html", "table.csv", "result.butfor"}
     assert main(["demo", "poetry", "--out", str(tmp_path / "other")]) == 2
-    assert "tabular, image or text" in capsys.readouterr().err
+    assert "tabular, image, text or context" in capsys.readouterr().err

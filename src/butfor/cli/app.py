@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from butfor._version import __version__
+from butfor.cli.contexts import context
 from butfor.cli.media import image, text
 from butfor.cli.options import (
     CALLED,
@@ -73,7 +74,9 @@ def every(
 
 @app.command()
 @command(without=("config",))
-def demo(*, output: Output, kind: Annotated[str, typer.Argument(help="tabular, image or text")] = "tabular") -> None:
+def demo(
+    *, output: Output, kind: Annotated[str, typer.Argument(help="tabular, image, text or context")] = "tabular"
+) -> None:
     """The embedded example: which measurements make malignant tumours look malignant to a model."""
     with working(replace(output, quiet=True)):  # the summary has the notes
         progress = bar(output)
@@ -83,18 +86,26 @@ def demo(*, output: Output, kind: Annotated[str, typer.Argument(help="tabular, i
             patients = tabular_demo(output.seed, progress=progress)
             result, words, as_json = patients.malignant, patients.summary, patients.to_json
         elif kind == "image":
-            from butfor.image.demo import digits
+            from butfor.image.demo import tissue
 
-            threes = digits(output.seed, progress=progress)
-            result, words, as_json = threes.result, threes.summary, threes.result.to_json
+            slides = tissue(output.seed, progress=progress)
+            result, words, as_json = slides.result, slides.summary, slides.result.to_json
         elif kind == "text":
             from butfor.text.demo import text_demo
 
             reviews = text_demo(output.seed, progress=progress)
             result, words, as_json = reviews.result, reviews.marked, reviews.result.to_json
+        elif kind == "context":
+            from butfor.context.demo import context_demo
+            from butfor.context.result import write_folder
+
+            answered = context_demo(output.seed, progress=progress)
+            words, as_json = answered.marked, answered.result.to_json
+            write_folder(answered.result, output.out)
         else:
-            raise InputError(f"there is no demo {kind!r} in this version; use tabular, image or text")
-        written(result, output)
+            raise InputError(f"there is no demo {kind!r} in this version; use tabular, image, text or context")
+        if kind != "context":
+            written(result, output)
     finish(output, words, as_json)
 
 
@@ -104,6 +115,7 @@ app.command()(combine)
 app.command("check-sampler")(check)
 app.command()(image)
 app.command()(text)
+app.command()(context)
 
 FOLDER_HELP = "Folder with results to open; runs and uploads are written into it."
 
@@ -166,9 +178,14 @@ def report(
     most_bytes: Annotated[int | None, typer.Option(help=MOST_BYTES_HELP)] = None,
 ) -> None:
     """Write report.html again from result.butfor; images are read from where they were, if that folder is named."""
+    from butfor.context.result import is_context
+    from butfor.context.result import load as load_context
     from butfor.load import load
 
     folder = folder.parent if folder.name == RESULT else folder
+    if is_context(folder / RESULT):
+        typer.echo(f"Report: {load_context(folder / RESULT).report(folder / REPORT)}")
+        return
     result = load(folder / RESULT, images_in=[folder, *(images or [])], most_bytes=most_bytes)
     if result.modality == "image" and (folder / REPORT).exists():
         from butfor.image.files import can_be_read

@@ -45,9 +45,10 @@ SIZE_HELP = "Pixels of both sides that the network takes. Default: as its file s
 MEAN_HELP = "In place of the preset's: grey levels taken off, one number or red,green,blue."
 SCALE_HELP = "In place of the preset's: what grey levels are then divided by, one number or three."
 BOXES_HELP = (
-    "What to test: a JSON, COCO or VOC file of boxes, a folder of masks (a folder of PNG files for each image), grid "
-    "or grid:4x5, zoom or zoom:32 (coarse to fine, to cells of 32 pixels), superpixels or superpixels:30, random, or "
-    "auto (a detector's boxes, then random ones; needs --detector)."
+    "What to test: where (finds the places that matter by itself; the default, but with options of the sampler grid), "
+    "a JSON, COCO or VOC file of boxes, a folder of masks (a folder of PNG files for each image), grid or grid:4x5, "
+    "zoom or zoom:32 (coarse to fine, to cells of 32 pixels), superpixels or superpixels:30, random, or auto (a "
+    "detector's boxes, then random ones; needs --detector)."
 )
 INPAINTER_HELP = (
     "What fills a region: donor, telea, navier-stokes, an inpainting network as file.onnx (MI-GAN, LaMa), "
@@ -77,7 +78,7 @@ class Regions:
 
     panel = "Images and regions"
     images: Annotated[Path, opt("Folder with the images, or one image.")]
-    boxes: Annotated[str, opt(BOXES_HELP)] = "grid"
+    boxes: Annotated[str | None, opt(BOXES_HELP)] = None
     detector: Annotated[Path | None, opt("A YOLO network as file.onnx, for --boxes auto.")] = None
     detector_classes: Annotated[Path | None, opt("Names of the detector's classes: a JSON list, or one a line.")] = None
     overlap: Annotated[str, opt("refuse, or alone: test regions that overlap, each alone.")] = "refuse"
@@ -113,7 +114,7 @@ def image(*, model: ImageModel, regions: Regions, inpainter: Inpainter, output: 
     """Test regions of photographs; write result.butfor, table.csv and report.html with the pictures in it."""
     from butfor.evaluation.samplers import info_of
     from butfor.image import ImageFiles, explain, folder, ranks, sensitivity
-    from butfor.image.explain import classifier
+    from butfor.image.explain import NOT_WHERE, classifier
     from butfor.image.named import model_named, regions_named, sampler_named
 
     whole("--pixels", inpainter.pixels, 1)
@@ -135,17 +136,26 @@ def image(*, model: ImageModel, regions: Regions, inpainter: Inpainter, output: 
             if path.is_file()
             else folder(path, recursive=regions.recursive, longest=regions.longest)
         )
-        boxes = regions_named(
-            regions.boxes,
-            detector=regions.detector,
-            detector_classes=regions.detector_classes,
-            overlap=regions.overlap,  # type: ignore[arg-type]
-            attributes=regions.attributes,
-            seed=output.seed,
+        redraws = inpainter.sampler != "donor" or any((inpainter.diversify, inpainter.effects, inpainter.sensitivity))
+        tested = any(settings.get(name) is not None for name in NOT_WHERE)  # options of given regions
+        boxes: Any = regions.boxes or (
+            "grid" if redraws or tested or inpainter.check or regions.attributes else "where"
         )
-        settings = {**library_settings(settings, box), "boxes": boxes, "seed": output.seed}
+        settings = {**library_settings(settings, box), "seed": output.seed}
+        if boxes != "where":
+            boxes = regions_named(
+                boxes,
+                detector=regions.detector,
+                detector_classes=regions.detector_classes,
+                overlap=regions.overlap,  # type: ignore[arg-type]
+                attributes=regions.attributes,
+                seed=output.seed,
+            )
+        elif redraws or inpainter.check or regions.attributes or regions.detector:
+            raise InputError("--boxes where takes no sampler, attributes or detector; use --boxes grid with them")
+        settings["boxes"] = boxes
         settings["effects"] = "chosen" if inpainter.effects else None
-        result = explain(box, pictures, sampler, progress=bar(output), **settings)
+        result = explain(box, pictures, None if boxes == "where" else sampler, progress=bar(output), **settings)
         if inpainter.sensitivity:
             notes.append(sensitivity(box, pictures, sampler, pixels=inpainter.pixels, **settings).summary())
         if inpainter.check:
@@ -170,13 +180,18 @@ TEXTS_HELP = (
     "(a text a line, or JSON lines)."
 )
 UNITS_HELP = (
-    "What to test: word, wordpiece (of the sampler, or wordpiece:TOKENIZER), sentence, phrase, match:PATTERN (a "
-    "regular expression), or a JSON file of spans."
+    "What to test: word (all places of a word together), occurrence (each place), wordpiece (of the sampler, or "
+    "wordpiece:TOKENIZER), sentence, phrase, zoom, match:PATTERN (a regular expression), or a JSON file of spans."
 )
 INFILLER_HELP = (
     "What redraws words: small-infiller, masked-lm:DIR, causal-lm:DIR, ngram:FILE, a folder of a language model of "
     "transformers, or file.py:function."
 )
+CORPUS_HELP = (
+    "Labelled texts, a file as in --texts, in place of --sampler: words are drawn among those that are as common in "
+    "every class of it."
+)
+LABELS_HELP = "Column of --corpus with the class of each text."
 AMONG_HELP = "plain: small-infiller draws only words that are as common in praise as in blame; or a file of words."
 LISTED_HELP = "Evaluate so many of the likeliest fills for an exact p-value instead of drawing (sequential, irt)."
 FUNCTION_HELP = "What a network's outputs go through: softmax, sigmoid or none."
@@ -191,6 +206,13 @@ class TextModel:
     classes: Annotated[str | None, opt("Names of the outputs: negative,positive.")] = None
     limit: Annotated[int | None, opt("Pieces that an ONNX model takes; longer texts are refused.")] = None
     function: Annotated[str | None, opt(FUNCTION_HELP)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    panel = TEST
+    corpus: Annotated[str | None, opt(CORPUS_HELP)] = None
+    labels: Annotated[str | None, opt(LABELS_HELP)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +231,7 @@ class Units:
 @dataclass(frozen=True, kw_only=True)
 class Infiller:
     panel = TEST
-    sampler: Annotated[str, opt(INFILLER_HELP)] = "small-infiller"
+    sampler: Annotated[str | None, opt(INFILLER_HELP + " Default: small-infiller.")] = None
     temperature: Annotated[float | None, opt("Of the language model; 1 leaves it as it is.")] = None
     top_k: Annotated[int | None, opt("Draw among so many fills only.")] = None
     top_p: Annotated[float | None, opt("Draw among the likeliest fills of this mass only.")] = None
@@ -232,6 +254,7 @@ def text(
     trust: Trust,
     units: Units,
     infiller: Infiller,
+    domain: Corpus,
     effects: Annotated[bool, opt(EFFECTS_HELP, "--effects/--no-effects", panel=TEST)] = True,
     output: Output,
     **settings: Any,
@@ -247,7 +270,14 @@ def text(
     with working(output):
         texts = load_texts(units.texts, column=units.column, name=units.name, whole=units.whole)
         box = text_model(model_named(**vars(model), **vars(trust)))
-        sampler = sampler_named(**vars(infiller))
+        sampler = None
+        if domain.corpus is None and domain.labels is None:
+            sampler = sampler_named(**{**vars(infiller), "sampler": infiller.sampler or "small-infiller"})
+        elif domain.corpus is None or domain.labels is None or infiller != Infiller():
+            raise InputError("--corpus and --labels go together, without --sampler and its options")
+        else:
+            for key, column in (("corpus", units.column), ("labels", domain.labels)):
+                settings[key] = list(load_texts(domain.corpus, column=column).values())
         settings = library_settings(settings, box)
         with kept(settings.pop("run_dir", None), output.out) as run_dir:
             overlap: Any = units.overlap

@@ -28,7 +28,7 @@ from butfor.evaluation.progress import Progress, reporting
 from butfor.report.write import REPORT, RESULT, TABLE, check_folder, write_folder
 from butfor.settings import RuleName, RunOptions, Settings, TestName
 from butfor.types import Array, Bools, InputError
-from butfor.untrusted import read_bounded
+from butfor.untrusted import private_file, private_folder, read_bounded
 
 if TYPE_CHECKING:
     from butfor.results.result import Result
@@ -295,7 +295,7 @@ def kept(run_dir: Path | None, out: Path) -> Iterator[Path]:
     missing = [one for one in (folder, out) if not one.exists()]
     try:
         with until_written():
-            _remember(folder)
+            remember(folder)
             yield folder
     except BaseException as error:
         refused = isinstance(error, InputError) and not isinstance(error, ModelUnreachable)
@@ -315,14 +315,16 @@ def kept(run_dir: Path | None, out: Path) -> Iterator[Path]:
         raise
 
 
-def _remember(folder: Path) -> None:
+def remember(folder: Path) -> None:
     """Write how this process was called, for `resume`, unless a process before it has."""
     arguments = CALLED.get("arguments")
     if arguments is None or (folder / COMMAND).exists():
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / COMMAND).write_text(json.dumps({"arguments": arguments, "folder": os.getcwd()}), encoding="utf-8")
+        private_folder(folder)
+        private_file(folder / COMMAND).write_text(
+            json.dumps({"arguments": arguments, "folder": os.getcwd()}), encoding="utf-8"
+        )
     except OSError as error:
         raise InputError(f"run_dir {folder} cannot be used: {error.strerror or error}; name another folder") from error
 

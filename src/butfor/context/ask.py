@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,20 @@ import numpy as np
 from butfor.context.prompt import Rendered
 from butfor.evaluation.progress import Progress, Report
 from butfor.types import Floats, InputError, ModelError
+from butfor.untrusted import private_file, private_folder
 
 FILE = "answers.jsonl"
 BATCH = 64
 CHARACTERS = 4  # of a token, about
+LEAST_SCORE, ABOVE_ZERO = -745.0, 1e-6  # the logarithm of the smallest number above zero; rounding
 
 
 class BudgetSpent(Exception):
-    """No further call is allowed."""
+    """No further call is allowed; `known` has an answer, or None, to each of the prompts."""
+
+    def __init__(self, known: list[Any]) -> None:
+        super().__init__("the budget is spent")
+        self.known = known
 
 
 class Asker:
@@ -47,11 +55,13 @@ class Asker:
         self._seeded = "seeds" in _parameters(self._answer)
         self._model, self._batch, self._report, self._most = model, batch or BATCH, report, most
         self.calls = self.tokens = 0
-        self._budget, self._began, self.identity = budget, monotonic(), identity_of(model)
+        self._budget, self._began, self._checks = budget, monotonic(), False
+        self.identity, known = identity_of(model)
         self._kept: dict[str, Any] = {}
         self._file: Path | None = None
         if run_dir is not None:
             self._open(Path(run_dir))
+            self._checks = not known and bool(self._kept)
 
     @property
     def scores(self) -> bool:
@@ -60,7 +70,7 @@ class Asker:
 
     def _open(self, folder: Path) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(folder)
             self._file = folder / FILE
             lines = self._file.read_bytes().split(b"\n") if self._file.exists() else []
         except OSError as error:
@@ -87,7 +97,7 @@ class Asker:
         def ask(rows: list[int]) -> list[str]:
             batch = [prompts[row] for row in rows]
             more = {"seeds": [given[row] for row in rows]} if sampled else {}
-            given_back = self._answer(batch, **more)
+            given_back = _called(self._answer, "the model", batch, **more)
             if isinstance(given_back, str | bytes) or not isinstance(given_back, Iterable):
                 raise ModelError(
                     f"the model gave {type(given_back).__name__} to {len(batch)} prompts; expected a list of texts"
@@ -100,6 +110,15 @@ class Asker:
                 )
             return made
 
+        if self._checks and (sampled or seeds is None):
+            row = next((row for row, key in enumerate(keys) if key in self._kept), None)
+            if row is not None:  # the folder may be another model's, of the same name
+                self._checks, self.calls = False, self.calls + 1
+                if ask([row]) != [self._kept[keys[row]]]:
+                    raise InputError(
+                        f"the model answers a prompt otherwise than the answer kept in {self._file}; name another "
+                        "run_dir, or give the model an attribute identity if it is the same one"
+                    )
         return self._all(keys, prompts, ask)
 
     def log_probabilities(self, prompts: Sequence[Rendered], answers: Sequence[str]) -> Floats:
@@ -109,16 +128,19 @@ class Asker:
         keys = [self._key("score", prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
 
         def ask(rows: list[int]) -> list[float]:
-            given_back = score([prompts[row] for row in rows], [answers[row] for row in rows])
+            some = [answers[row] for row in rows]
+            given_back = _called(score, "the model's score", [prompts[row] for row in rows], some)
             try:
                 made = np.asarray(given_back, float)
             except (TypeError, ValueError):
                 made = np.full(len(rows), np.nan)
-            if made.shape != (len(rows),) or not (made < np.inf).all():  # minus infinity is a chance of zero
+            bad = made[~(made <= ABOVE_ZERO)] if made.shape == (len(rows),) else [f"shape {made.shape}"]
+            if len(bad):
                 raise ModelError(
-                    f"the model gave scores of shape {made.shape} for {len(rows)} answers; expected numbers"
+                    f"the model gave {bad[0]} as log-probability of one of {len(rows)} answers; expected a number for "
+                    "each, at most 0"
                 )
-            return [max(one, -1e9) for one in made.tolist()]
+            return [max(one, LEAST_SCORE) for one in made.tolist()]
 
         return np.array(self._all(keys, prompts, ask), float)
 
@@ -134,21 +156,21 @@ class Asker:
             if self._budget is not None and self.calls + len(some) > self._budget:
                 some = some[: max(0, self._budget - self.calls)]
                 if not some:
-                    raise BudgetSpent
+                    break
             self._keep([keys[row] for row in some], ask(some))
             self.calls += len(some)
             self.tokens += sum(self._size(prompts[row]) for row in some)
             self._report(Progress("answers", self.calls, self._most, seconds=monotonic() - self._began))
-        if any(key not in self._kept for key in keys):
-            raise BudgetSpent
-        return [self._kept[key] for key in keys]
+        known = [self._kept.get(key) for key in keys]
+        if None in known:
+            raise BudgetSpent(known)
+        return known
 
     def _keep(self, keys: list[str], values: list[Any]) -> None:
         self._kept.update(zip(keys, values, strict=True))
         if self._file is not None:
             lines = "".join(json.dumps(pair) + "\n" for pair in zip(keys, values, strict=True))
-            descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
+            with private_file(self._file).open("ab") as file:
                 file.write(lines.encode())
 
     def _size(self, prompt: Rendered) -> int:
@@ -157,7 +179,7 @@ class Asker:
 
 def tokens_of(model: Any, prompt: Rendered) -> int:
     """Return the number of tokens of a prompt, about."""
-    text = prompt if isinstance(prompt, str) else "\n".join(one["content"] for one in prompt)
+    text = prompt if isinstance(prompt, str) else "\n".join(str(one["content"]) for one in prompt)
     count = getattr(model, "tokens", None)
     return int(count(text)) if callable(count) else max(1, len(text) // CHARACTERS)
 
@@ -177,13 +199,67 @@ def functions_of(model: Any) -> tuple[Callable[..., Sequence[str]], Callable[...
     return answer, score if callable(score) and (able() if callable(able) else able) else None
 
 
-def identity_of(model: Any) -> str:
-    """Return what tells a model from others, as far as that can be known."""
+def _called(function: Callable[..., Any], who: str, prompts: list[Rendered], *more: Any, **named: Any) -> Any:
+    try:
+        return function(prompts, *more, **named)
+    except (InputError, BudgetSpent):
+        raise
+    except (Exception, SystemExit) as error:
+        first = prompts[0] if isinstance(prompts[0], str) else prompts[0][-1]["content"]
+        which = "" if len(prompts) == 1 else f"one of {len(prompts)} prompts, the first is "
+        raise ModelError(f"{who} raised {type(error).__name__} on {which}{first!r:.80}: {error}") from error
+
+
+def identity_of(model: Any) -> tuple[str, bool]:
+    """Return what tells a model from others, and whether that is all of it; else only its answers can tell."""
     identity = getattr(model, "identity", None)
     if isinstance(identity, str):
-        return identity
-    named = model if hasattr(model, "__qualname__") else type(model)
-    return f"{named.__module__}.{named.__qualname__}"
+        return identity, True
+    core = model
+    while isinstance(core, partial):
+        core = core.func
+    named = core if hasattr(core, "__qualname__") else type(core)
+    try:
+        content, known = "".join(_content(model, named.__module__, {})), True
+    except Exception:  # what of somebody else's object cannot be read is not known
+        content, known = "", False
+    digest = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{named.__module__}.{named.__qualname__} ({digest if known else 'content not known'})", known
+
+
+def _content(value: Any, home: str, seen: dict[int, Any]) -> Iterator[str]:
+    """Yield what a function or an object of the module `home` computes with: source, closure, arguments, attributes,
+    and what it uses of that module; what cannot be read raises."""
+    if id(value) in seen:
+        return
+    seen[id(value)] = value  # also keeps it, so that its id is of nothing else
+    inside: list[Any] = []
+    if isinstance(value, str | int | float | bytes | None):
+        yield repr(value)
+    elif isinstance(value, list | tuple | dict):
+        yield f"{len(value)} of "
+        inside = [*value.items()] if isinstance(value, dict) else [*value]
+    elif isinstance(value, partial):
+        inside = [value.func, value.args, value.keywords]
+    elif isinstance(value, MethodType):
+        inside = [value.__func__, value.__self__]
+    elif isinstance(value, ModuleType | type | BuiltinFunctionType) or (
+        isinstance(value, FunctionType) and value.__module__ != home
+    ):
+        yield getattr(value, "__qualname__", value.__name__)
+    elif isinstance(value, FunctionType):
+        yield f"{inspect.getsource(value)}{value.__code__.co_code!r}"
+        used = inspect.getclosurevars(value)
+        inside = [value.__defaults__, dict(used.nonlocals), dict(sorted(used.globals.items()))]
+    elif type(value).__module__ == home:
+        yield inspect.getsource(type(value))
+        inside = [vars(value)]
+    else:
+        from joblib import hash as joblib_hash
+
+        yield joblib_hash(value)
+    for one in inside:
+        yield from _content(one, home, seen)
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -14,19 +14,19 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import false_discovery_control
 
-from butfor.context.ask import Asker, BudgetSpent, tokens_of
+from butfor.context.ask import LEAST_SCORE, Asker, BudgetSpent, functions_of, tokens_of
 from butfor.context.foils import Foils, as_foils
-from butfor.context.prompt import Prompt, Rendered, as_prompt
+from butfor.context.prompt import Prompt, Rendered, as_prompt, check_takes, kind_of
 from butfor.context.result import ContextResult, ContextSet, Part
 from butfor.evaluation.progress import Progress, reporting
 from butfor.inference.effects import interval
@@ -39,11 +39,14 @@ from butfor.streams import stream
 from butfor.types import InputError, between, whole
 
 Same = Literal["normalised", "exact"] | Callable[[str, str], bool]
+FUTILE = 0.125  # at level .5 three foils that all keep the answer end a part
 BRANCHES = 3  # parts of a part, from coarse to fine
 SEARCH = (1, 3)  # foils of all other parts by which sets are screened, then ranked; none is used again
 BEAM, BEST, MOST_MEMBERS = 3, 4, 4
-LEAST_CONFIRMED = 45  # of which all may keep the answer but one, for a lower bound of .9
-BASE_DRAWS = 20
+SPENT = (1 / 4, 1 / 4, 1 / 4, 1 / 8, 1 / 8)  # of alpha, on sets of 0 to 4 parts: shares of false ones add up
+BASE_DRAWS = (4, 20)  # foils of all parts; more than the first only where half of those keep the answer
+FEW_TEXTS = 20  # of fewer, replaced together with others, shares say little of texts like them
+ASKED = 60  # texts of a function for each part, where parts are replaced together
 _Set = tuple[int, tuple[str, ...]]  # a prompt, and the parts of it that are kept
 MOST_ANSWERS = 8  # that may be the likeliest over all versions of a prompt
 
@@ -61,12 +64,25 @@ def normalised(answer: str) -> str:
 def as_judge(same: Same) -> Callable[[str, str], bool]:
     """Return the function that tells whether two answers are the same."""
     if callable(same):
-        return same
+        return _judge(check_takes(same, 2, "same: a function (answer, answer) -> bool"))
     if same == "exact":
         return lambda one, other: one == other
     if same == "normalised":
         return lambda one, other: normalised(one) == normalised(other)
     raise InputError(f"same must be 'normalised', 'exact' or a function (answer, answer) -> bool, got {same!r}")
+
+
+def _judge(same: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
+    def judge(one: str, other: str) -> bool:
+        try:
+            verdict = same(one, other)
+        except Exception as error:
+            raise InputError(f"same raised {type(error).__name__} on {one!r:.60} and {other!r:.60}: {error}") from error
+        if not isinstance(verdict, bool | np.bool_):
+            raise InputError(f"same must return True or False, got {verdict!r:.60}; compare a score with a bound")
+        return bool(verdict)
+
+    return judge
 
 
 def explain(
@@ -105,8 +121,8 @@ def explain(
         Made by `butfor.context.prompt`; several as a list or by name.
     foils : list, mapping, callable or "drop"
         A pool of texts for every part but instructions; pools by name or kind of a part ("passage"); a function
-        (prompt, part, draws, rng) -> texts; `butfor.context.next_ranks(...)`; "drop" deletes the part, without a
-        promise on what would have stood there.
+        (prompt, part, draws, rng) -> texts, asked once for each part; `butfor.context.next_ranks(...)`; "drop" deletes
+        the part, without a promise on what would have stood there. No text of a pool stands twice in a part's place.
     parts : "zoom" or list of str, optional
         Which parts to test; "zoom" goes from the whole context to thirds, and on to single parts of what is decisive.
         None is every part that has foils.
@@ -120,7 +136,7 @@ def explain(
     alpha : float
         Share of the parts called decisive (or enough, or unusual) that may be wrong on average.
     draws : int
-        The most foils of a part.
+        The most foils of a part: at most as many as its pool has texts.
     samples : int
         More than 1 for a model that answers by chance (temperature above 0): so many times `draws` foils, each with a
         fresh answer, and as many fresh answers to the prompt itself, whose own rate of change is subtracted.
@@ -149,12 +165,94 @@ def explain(
     ...     {"passage 1": "The code of Lisbon is 4417.", "passage 2": "The code of Rome is 2290."},
     ...     question="What is the code of Lisbon?",
     ... )
-    >>> pool = [f"The code of {city} is {9000 + k}." for k, city in enumerate(("Oslo", "Bern", "Riga", "Kyiv"))]
+    >>> pool = [f"The code of {city} is {9000 + k}." for k, city in enumerate(("Oslo", "Bern", "Riga", "Kyiv", "Graz"))]
     >>> result = butfor.context.explain(reader, made, pool)
     >>> result.table.loc[result.table.necessary, "subset"].tolist()
     ['passage 1']
     """
     options = RunOptions() if options is None else options
+    run = _run(prompts, foils, same, level, alpha, draws, samples, enough, seed)
+    tree = run.tree(parts)
+    fixed = _given_answers(answer, len(run.prompts))
+    with reporting(options.progress if progress is None else progress) as report:
+        asker = Asker(
+            model,
+            run_dir=options.run_dir if run_dir is None else run_dir,
+            budget=None if budget is None else whole("budget", budget, 1),
+            batch=options.batch_rows if batch_rows is None else whole("batch_rows", batch_rows, 1),
+            report=report,
+            most=run.calls(tree, model, fixed is not None)[0],
+        )
+        return run.perform(asker, tree, fixed)
+
+
+class Cost(NamedTuple):
+    """The most calls of a run, the most tokens of prompts, and calls where few parts matter, as is usual."""
+
+    calls: int
+    tokens: int
+    likely: int
+
+
+def cost(
+    model: Any,
+    prompts: Any,
+    foils: Any,
+    *,
+    parts: Any = None,
+    same: Same = "normalised",
+    level: float = 0.5,
+    alpha: float = 0.1,
+    draws: int = 10,
+    samples: int = 1,
+    enough: float | None = 0.9,
+) -> Cost:
+    """Return how many calls and prompt tokens `explain` takes, without asking the model.
+
+    Parameters
+    ----------
+    model : callable or object
+    prompts : Prompt, list or mapping
+    foils : list, mapping, callable or "drop"
+    parts : "zoom" or list of str, optional
+    same : {"normalised", "exact"} or callable
+    level : float
+    alpha : float
+    draws : int
+    samples : int
+    enough : float, optional
+        All as in `butfor.context.explain`.
+
+    Returns
+    -------
+    Cost
+        calls and tokens at most, and likely calls: one part of each prompt is decisive and enough by itself. With
+        those for log-probabilities, where the model tells them.
+
+    Examples
+    --------
+    >>> from butfor.context import prompt
+    >>> pool = [f"{k}." for k in range(10)]
+    >>> cost(None, prompt({"passage 1": "A.", "passage 2": "B."}, question="Which?"), pool, enough=None)
+    Cost(calls=22, tokens=154, likely=15)
+    """
+    run = _run(prompts, foils, same, level, alpha, draws, samples, enough, 0)
+    size = max(tokens_of(model, one.render()) for one in run.prompts)
+    calls, likely = run.calls(run.tree(parts), model)
+    return Cost(calls, calls * size, likely)
+
+
+def _run(
+    prompts: Any,
+    foils: Any,
+    same: Same,
+    level: float,
+    alpha: float,
+    draws: int,
+    samples: int,
+    enough: float | None,
+    seed: int,
+) -> _Run:
     names, given = _prompts(prompts)
     run = _Run(
         names=names,
@@ -165,61 +263,21 @@ def explain(
         alpha=check_alpha(alpha),
         draws=whole("draws", draws, 1) * whole("samples", samples, 1),
         sampled=samples > 1,
+        enough=None if enough is None else between("enough", enough, "0.9 is the default; None does not look"),
         seed=whole("seed", seed, 0),
     )
-    if enough is not None:
-        between("enough", enough, "0.9 is the default; None does not look")
-    tree = run.tree(parts)
-    fixed = _given_answers(answer, len(given))
-    with reporting(options.progress if progress is None else progress) as report:
-        asker = Asker(
-            model,
-            run_dir=options.run_dir if run_dir is None else run_dir,
-            budget=None if budget is None else whole("budget", budget, 1),
-            batch=options.batch_rows if batch_rows is None else whole("batch_rows", batch_rows, 1),
-            report=report,
-            most=run.most_calls(tree),
-        )
-        return run.perform(asker, tree, fixed, enough)
-
-
-def cost(
-    model: Any, prompts: Any, foils: Any, *, parts: Any = None, draws: int = 10, samples: int = 1
-) -> tuple[int, int]:
-    """Return the most calls and prompt tokens that decisions of `explain` take, without asking the model.
-
-    Parameters
-    ----------
-    model : callable or object
-    prompts : Prompt, list or mapping
-    foils : list, mapping, callable or "drop"
-    parts : "zoom" or list of str, optional
-    draws : int
-    samples : int
-        All as in `butfor.context.explain`.
-
-    Returns
-    -------
-    calls, tokens : int
-        What is enough, and log-probabilities, come on top.
-
-    Examples
-    --------
-    >>> from butfor.context import prompt
-    >>> cost(None, prompt({"passage 1": "A.", "passage 2": "B."}, question="Which?"), ["C.", "D."])[0]
-    22
-    """
-    names, given = _prompts(prompts)
-    run = _Run(names, given, as_foils(foils), as_judge("exact"), 0.5, 0.1, draws * samples, samples > 1, 0)
-    tree = run.tree(parts)
-    size = max(tokens_of(model, one.render()) for one in given)
-    return run.most_calls(tree), run.most_calls(tree) * size
+    if unknown := run.foils.unknown(given):
+        known = list(dict.fromkeys(one for prompt in given for name in prompt.parts for one in (kind_of(name), name)))
+        raise InputError(f"foils are named {unknown[0]!r}, which no part is; parts are {', '.join(known[:8])}")
+    return run
 
 
 def _prompts(given: Any) -> tuple[tuple[str, ...], tuple[Prompt, ...]]:
     if isinstance(given, Prompt):
         return ("prompt",), (given,)
     if isinstance(given, Mapping):
+        if isinstance(given.get("parts"), Mapping) or (given and all(isinstance(one, str) for one in given.values())):
+            raise InputError("prompts is one mapping of texts; make a prompt of it by butfor.context.prompt(parts)")
         names, prompts = tuple(map(str, given)), tuple(map(as_prompt, given.values()))
     elif isinstance(given, Sequence) and not isinstance(given, str):
         prompts = tuple(map(as_prompt, given))
@@ -249,14 +307,16 @@ class _Node:
     prompt: int
     name: str
     members: tuple[str, ...]
+    stages: Stages
     resolution: int = 0
     parent: int = -1
-    foils: list[dict[str, str]] = field(default_factory=list)
+    every: list[dict[str, str]] = field(default_factory=list)  # the most foils
     answers: list[str] = field(default_factory=list)
     changed: int = 0
     ended: bool = False
     necessary: bool = False
     p: float = 1.0
+    p_necessary: float = math.nan
     effect: tuple[float, float, float] = (math.nan, math.nan, math.nan)
 
 
@@ -270,20 +330,60 @@ class _Run:
     alpha: float
     draws: int
     sampled: bool
+    enough: float | None
     seed: int
+    pools: dict[tuple[int, str], tuple[str, ...]] = field(default_factory=dict)  # by prompt and part
 
     def tree(self, parts: Any) -> list[_Node]:
         """Return the hypotheses, each after what it is a part of."""
         nodes: list[_Node] = []
         for number, (name, prompt) in enumerate(zip(self.names, self.prompts, strict=True)):
             tested = self._tested(parts, prompt, name)
-            for part in tested:
-                self.foils.check(prompt, part, name)
+            texts = self.foils.texts(prompt, tested, name)
+            self.pools.update({(number, part): texts[part] for part in tested})
             if parts == "zoom" and len(tested) > 1:
-                _grow(nodes, number, tested, 0, -1)
+                self._grow(nodes, number, tested, 0, -1)
             else:
-                nodes += [_Node(number, part, (part,)) for part in tested]
+                nodes += [_Node(number, part, (part,), self._stages(number, (part,))) for part in tested]
         return nodes
+
+    def _grow(self, nodes: list[_Node], number: int, parts: list[str], resolution: int, parent: int) -> None:
+        """Append a group of parts and, below it, its thirds down to single parts."""
+        name = parts[0] if len(parts) == 1 else f"{parts[0]} to {parts[-1]}"
+        nodes.append(_Node(number, name, tuple(parts), self._stages(number, parts), resolution, parent))
+        here, size = len(nodes) - 1, len(parts)
+        if size > 1:
+            ends = [round(size * k / BRANCHES) for k in range(BRANCHES + 1)]
+            for start, end in pairwise(ends):
+                if end > start:
+                    self._grow(nodes, number, parts[start:end], resolution + 1, here)
+
+    def _stages(self, i: int, members: Sequence[str]) -> Stages:
+        """Return the looks at foils: of one part no more than there are texts, as none of them is drawn twice."""
+        size = self.draws
+        if self.foils.drop:
+            size = size if self.sampled else 1
+        elif len(members) == 1 and self.foils.function is None:
+            size = min(size, len(self.pools[i, members[0]]))
+        return Stages(size, self.level, FUTILE)
+
+    def _prepare(self, tree: list[_Node], notes: list[Note]) -> None:
+        """Ask a function for its foils, once for each part, and draw those of every node."""
+        together = self.enough is not None or any(len(node.members) > 1 for node in tree)
+        count = max(self.draws, ASKED) if together else self.draws
+        for i, part in self.pools if self.foils.function is not None else ():
+            rng, where = stream(self.seed, self.names[i], "foils", part), self.names[i]
+            self.pools[i, part] = texts = self.foils.called(self.prompts[i], part, where, count, rng)
+            repeated = count - len(set(texts))
+            if repeated and not any(note.code == "foils-repeat" for note in notes):
+                notes.append(Note("foils-repeat", "warning", {"part": part, "draws": count, "repeated": repeated}))
+        for node in tree:
+            if len(node.members) > 1 or self.foils.drop:
+                node.every = self._foils(node.prompt, node.members, node.stages.draws, node.name)
+                continue
+            (part,), pool = node.members, self.pools[node.prompt, node.members[0]]
+            rng = stream(self.seed, self.names[node.prompt], node.name, part)
+            node.every = [{part: pool[k]} for k in rng.choice(len(pool), node.stages.draws, replace=False)]
 
     def _tested(self, parts: Any, prompt: Prompt, where: str) -> list[str]:
         if parts is None or parts == "zoom":
@@ -301,42 +401,97 @@ class _Run:
             raise InputError("parts is empty; name at least one part, or None for all that have foils")
         return list(dict.fromkeys(parts))
 
-    def most_calls(self, tree: Sequence[_Node]) -> int:
-        """Return the most calls that decisions take."""
-        observed = 1 + (self.draws if self.sampled else 1)
-        return len(self.prompts) * observed + len(tree) * self.draws
+    def calls(self, tree: Sequence[_Node], model: Any, given: bool = False) -> tuple[int, int]:
+        """Return the most calls that decisions, what is enough, and log-probabilities take, and the likely ones."""
+        prompts, singles = len(self.prompts), sum(len(node.members) == 1 for node in tree)
+        most = likely = prompts * (1 + (self.draws if self.sampled else 1))
+        most += sum(node.stages.draws for node in tree)
+        first = sum(node.stages.looks[0] for node in tree if node.parent < 0)
+        deep = 1 + max(node.resolution for node in tree)
+        drawn = first + prompts * (deep * (tree[0].stages.draws - tree[0].stages.looks[0]) + (deep - 1) * BRANCHES * 3)
+        likely += min(drawn, most)
+        if model is not None and functions_of(model)[1] is not None:
+            answers = 1 if given else MOST_ANSWERS
+            most += sum(node.stages.draws + 1 for node in tree) * answers
+            likely += drawn + prompts * (2 if given else 4) * self.draws
+        if self.enough is not None and singles > prompts:
+            looks = [self._confirming(size).draws for size in range(MOST_MEMBERS + 1)]
+            grown = (MOST_MEMBERS - 1) * BEAM * BEST * sum(SEARCH)
+            most += prompts * (sum(BASE_DRAWS) + grown + looks[0] + BEAM * sum(looks[1:])) + singles * sum(SEARCH)
+            likely += prompts * (BASE_DRAWS[0] + SEARCH[1] + looks[1]) + singles * SEARCH[0]
+        return most, min(most, likely)
 
-    def perform(self, asker: Asker, tree: list[_Node], fixed: list[str] | None, enough: float | None) -> ContextResult:
+    def _confirming(self, size: int) -> Stages:
+        """Return the looks that confirm a set of so many parts at its share of alpha.
+
+        All may keep the answer but one, or all of one of 2 * BEAM sets that alone is true.
+        """
+        assert self.enough is not None
+        alpha, level = self.alpha * SPENT[size], self.enough
+        draws = max(self.draws, math.ceil(math.log(alpha / (2 * BEAM)) / math.log(level)))
+        while level**draws * (1 + draws * (1 - level) / level) > alpha:
+            draws += 1
+        return Stages(draws, level)
+
+    def perform(self, asker: Asker, tree: list[_Node], fixed: list[str] | None) -> ContextResult:
         """Ask what has to be asked, and return what follows from it."""
-        stages, notes, sets = Stages(self.draws, self.level), list[Note](), list[ContextSet]()
-        spent = False
+        notes, sets = list[Note](), list[ContextSet]()
+        rendered = [self._rendered(i) for i in range(len(self.prompts))]
+        self._prepare(tree, notes)
+        at = "the prompts themselves"
         observed: list[str] = []
         noise = [(0, 0)] * len(self.prompts)
         base = [math.nan] * len(self.prompts)
+        depth = 1 + max(node.resolution for node in tree)
+        layers = [[node for node in tree if node.resolution == one] for one in range(depth)]
         try:
-            rendered = [prompt.render() for prompt in self.prompts]
             observed = asker.answers(rendered, self._seeds(len(rendered), "observed"))
             noise = self._noise(asker, rendered, observed, notes)
-            for resolution in range(1 + max(node.resolution for node in tree)):
-                layer = [node for node in tree if node.resolution == resolution]
-                self._draw(asker, stages, _opened(tree, layer), observed)
-                self._decide(stages, _opened(tree, layer), noise)
+            at = "decisive"
+            for layer in layers:
+                self._draw(asker, _opened(tree, layer), observed)
+                self._decide(_opened(tree, layer), noise)
+            at = "unusual"
             if asker.scores:
                 self._score(asker, tree, observed, fixed)
-            if enough is not None:
-                self._enough(asker, tree, observed, enough, sets, base)
+            at = "enough"
+            if self.enough is not None:
+                self._enough(asker, tree, observed, sets, base)
+            at = ""
         except BudgetSpent:
-            spent = True
             if not observed:
                 raise InputError("budget is smaller than the number of prompts; nothing can be said of any") from None
-            for resolution in range(1 + max(node.resolution for node in tree)):
-                self._decide(stages, _opened(tree, [one for one in tree if one.resolution == resolution]), noise)
-            notes.append(Note("budget-spent", "warning", {"calls": asker.calls}))
+            for layer in layers:
+                self._decide(_opened(tree, layer), noise)
+            notes.insert(0, Note("budget-spent", "warning", {"calls": asker.calls, "at": at}))
+        notes += self._notes(tree, sets, fixed, scored=asker.scores, spent=bool(at))
+        return self._result(asker, tree, observed, noise, sets, base, notes, fixed)
+
+    def _notes(
+        self, tree: list[_Node], sets: list[ContextSet], fixed: list[str] | None, *, scored: bool, spent: bool
+    ) -> Iterator[Note]:
         if self.foils.drop:
-            notes.append(Note("foils-dropped", "warning"))
-        if fixed is not None and not asker.scores:
-            notes.append(Note("answer-not-scored", "info"))
-        return self._result(asker, stages, tree, observed, noise, sets, base, enough, notes, spent, fixed)
+            yield Note("foils-dropped", "warning")
+        if fixed is not None and not scored:
+            yield Note("answer-not-scored", "info")
+        if not spent and not self.foils.drop and not any(node.necessary for node in tree):
+            roots = [node for node in tree if node.parent < 0]  # nothing is decisive, so nothing below was opened
+            draws = max(node.stages.draws for node in roots)
+            needed = math.ceil(math.log(self.alpha / len(roots)) / math.log(self.level))
+            if self.sampled and draws < self.draws:  # the model's own noise takes more of them
+                needed = max(needed, self.draws)
+            if draws < needed:
+                yield Note("foils-limit", "limit", {"draws": draws, "parts": len(roots), "needed": needed})
+        few = min(map(len, self.pools.values()))
+        together = bool(sets) or any(node.necessary and len(node.members) > 1 for node in tree)
+        if together and few < FEW_TEXTS and not self.foils.drop:
+            yield Note("few-texts", "info", {"texts": few})
+
+    def _rendered(self, i: int) -> Rendered:
+        try:
+            return self.prompts[i].render()
+        except InputError as error:
+            raise InputError(f"{self.names[i]}: {error}") from error
 
     def _seeds(self, count: int, *key: str | int) -> list[int] | None:
         if not self.sampled:
@@ -347,57 +502,69 @@ class _Run:
         self, asker: Asker, rendered: list[Rendered], observed: list[str], notes: list[Note]
     ) -> list[tuple[int, int]]:
         """Return how many of how many fresh answers to each prompt differ from the one observed."""
-        if not self.sampled:  # greedy: the same prompt must have the same answer; one of them is asked again
-            again = asker.answers(rendered[:1], [1])
-            if not self.judge(observed[0], again[0]):
-                notes.append(Note("answers-vary", "warning"))
+        if not self.sampled:  # greedy: the same prompt must have the same answer; each is asked once more
+            again = asker.answers(rendered, [1] * len(rendered))
+            vary = sum(not self.judge(one, other) for one, other in zip(observed, again, strict=True))
+            if vary:
+                notes.append(Note("answers-vary", "warning", {"prompts": vary}))
             return [(0, 0)] * len(rendered)
         seeds = [one for name in self.names for one in self._seeds(self.draws, "again", name) or []]
         fresh = iter(asker.answers([prompt for prompt in rendered for _ in range(self.draws)], seeds))
-        return [(sum(not self.judge(one, next(fresh)) for _ in range(self.draws)), self.draws) for one in observed]
+        noise = [(sum(not self.judge(one, next(fresh)) for _ in range(self.draws)), self.draws) for one in observed]
+        changed, name = max(zip([changed for changed, _ in noise], self.names, strict=True))
+        if 2 * changed > self.draws:
+            values = {"prompt": name, "same": self.draws - changed, "of": self.draws}
+            notes.append(Note("answer-rare", "warning", values))
+        return noise
 
-    def _draw(self, asker: Asker, stages: Stages, nodes: list[_Node], observed: list[str]) -> None:
-        for number, look in enumerate(stages.looks):
-            going = [node for node in nodes if not node.ended]
+    def _draw(self, asker: Asker, nodes: list[_Node], observed: list[str]) -> None:
+        while going := [node for node in nodes if not node.ended]:
             requests: list[Rendered] = []
             seeds: list[int] = []
-            added = []
-            for node in going:
-                count = look - len(node.answers)
-                made = self._foils(node.prompt, node.members, count, node.name, number)
-                added.append(made)
-                requests += [self.prompts[node.prompt].render(one) for one in made]
+            looks = [next(look for look in node.stages.looks if look > len(node.answers)) for node in going]
+            for node, look in zip(going, looks, strict=True):
+                number, count = node.stages.looks.index(look), look - len(node.answers)
+                requests += [self.prompts[node.prompt].render(one) for one in node.every[len(node.answers) : look]]
                 seeds += self._seeds(count, self.names[node.prompt], node.name, number) or [0] * count
-            answers = iter(asker.answers(requests, seeds if self.sampled else None))
-            for node, made in zip(going, added, strict=True):
-                node.foils += made
-                node.answers += [next(answers) for _ in made]
-                node.changed = sum(not self.judge(observed[node.prompt], one) for one in node.answers)
-                node.ended = stages.ends(look, node.changed)
+            spent = None
+            try:
+                answers: list[Any] = asker.answers(requests, seeds if self.sampled else None)
+            except BudgetSpent as error:  # looks that are complete count
+                spent, answers = error, error.known
+            following = iter(answers)
+            for node, look in zip(going, looks, strict=True):
+                new = [next(following) for _ in range(look - len(node.answers))]
+                if None not in new:
+                    node.answers += new
+                    node.changed = sum(not self.judge(observed[node.prompt], one) for one in node.answers)
+                    node.ended = node.stages.ends(look, node.changed)
+            if spent is not None:
+                raise spent
 
     def _foils(self, i: int, members: Sequence[str], count: int, *key: str | int) -> list[dict[str, str]]:
-        drawn = {
-            name: self.foils.draw(self.prompts[i], name, count, stream(self.seed, self.names[i], *key, name))
-            for name in members
-        }
+        """Return foils of several parts together, each drawn anew: as many as are wanted, of these texts."""
+        drawn = {}
+        for name in members:
+            pool, rng = self.pools[i, name], stream(self.seed, self.names[i], *key, name)
+            drawn[name] = [pool[k] for k in rng.integers(len(pool), size=count)]
         return [{name: drawn[name][k] for name in members} for k in range(count)]
 
-    def _decide(self, stages: Stages, layer: list[_Node], noise: list[tuple[int, int]]) -> None:
+    def _decide(self, layer: list[_Node], noise: list[tuple[int, int]]) -> None:
         """Call parts of one resolution decisive: BH over all of them, what was not drawn to its end with p = 1.
 
         Their foils are drawn after those of what they are parts of, so given these the p-values are exact, and BH is
-        over the parts that were opened.
+        over the parts that were opened. A deletion that is asked once is known, not drawn.
         """
-        p = np.array([self._p(stages, node, noise[node.prompt]) for node in layer])
+        for node in layer:
+            outcome = (len(node.answers), node.changed)
+            if node.ended and self.sampled:
+                node.p_necessary = above_noise(node.stages, outcome, *noise[node.prompt], self.level)
+            elif node.ended:
+                node.p_necessary = float(not node.changed) if self.foils.drop else node.stages.p_value(outcome)
+        p = np.array([1.0 if math.isnan(node.p_necessary) else node.p_necessary for node in layer])
         p = np.where(p > self.alpha, 1.0, p)
         for node, sure in zip(layer, bh(p, self.alpha).tolist() if len(p) else [], strict=True):
             node.necessary = bool(sure)
-
-    def _p(self, stages: Stages, node: _Node, noise: tuple[int, int]) -> float:
-        if not node.ended:
-            return 1.0
-        outcome = (len(node.answers), node.changed)
-        return above_noise(stages, outcome, *noise, self.level) if self.sampled else stages.p_value(outcome)
 
     def _score(self, asker: Asker, tree: list[_Node], observed: list[str], fixed: list[str] | None) -> None:
         """Effects of every part that was drawn, and the paper's p-value of those with all their foils."""
@@ -410,11 +577,12 @@ class _Run:
             answer = observed[node.prompt] if fixed is None else fixed[node.prompt]
             scores = asker.log_probabilities(versions, [answer] * len(versions))
             if len(versions) > 2:
-                node.effect = tuple(float(one[0]) for one in interval(scores[None]))  # type: ignore[assignment]
-            if len(node.answers) < self.draws:
+                effect, low, high = (float(one[0]) for one in interval(scores[None]))
+                node.effect = (effect, low, math.nan if (scores[1:] <= LEAST_SCORE).any() else high)  # at least so much
+            if len(node.answers) < node.stages.draws:
                 continue  # given up early, which foils have decided: p = 1
             if fixed is None:
-                seen = dict(zip(map(_frozen, node.foils), node.answers, strict=True))
+                seen = dict(zip(map(_frozen, node.every), node.answers, strict=False))
                 counts = Counter([observed[node.prompt], *(seen[_frozen(one)] for one in foils)])  # symmetric
                 candidates = sorted(counts, key=lambda one: (-counts[one], one))[:MOST_ANSWERS]
                 every = np.stack([asker.log_probabilities(versions, [one] * len(versions)) for one in candidates])
@@ -425,13 +593,14 @@ class _Run:
     def _apart(self, node: _Node) -> list[dict[str, str]]:
         """Return foils that share no text, as the prompt's own parts share none with them.
 
-        Of a small pool the same text is drawn again, of which the prompt's own is never one: of 4 texts and 19 draws
-        the observed one would be above all draws with probability 1/5, not 1/20.
+        Of several parts texts are drawn again, of which the prompt's own are never one: of 4 texts and 19 draws the
+        observed one would be above all draws with probability 1/5, not 1/20.
         """
+        foils = node.every[: len(node.answers)]
         if self.foils.function is not None or self.foils.drop:
-            return node.foils
+            return foils
         kept, used = [], set[str]()
-        for foil in node.foils:
+        for foil in foils:
             texts = set(foil.values())
             if len(texts) == len(foil) and not texts & used:
                 kept.append(foil)
@@ -439,28 +608,30 @@ class _Run:
         return kept
 
     def _enough(
-        self,
-        asker: Asker,
-        tree: list[_Node],
-        observed: list[str],
-        level: float,
-        sets: list[ContextSet],
-        base: list[float],
+        self, asker: Asker, tree: list[_Node], observed: list[str], sets: list[ContextSet], base: list[float]
     ) -> None:
         """Append sets of parts that surely keep the answer while all others are replaced (METHODS 17).
 
-        Each step asks for all sets of all prompts at once; `sets` has what was confirmed when the budget ends.
-        """  # fmt: skip
-        stages = Stages(max(LEAST_CONFIRMED, self.draws), level)
+        Each step asks for all sets of all prompts at once; `sets` has what was confirmed when the budget ends. The set
+        of no part is the first: what stays whatever stands there needs none. Sizes share alpha (`SPENT`).
+        """
         singles = [list(dict.fromkeys(n for node in tree if node.prompt == i for n in node.members))
                    for i in range(len(self.prompts))]  # fmt: skip
 
         def stay(which: list[_Set], count: int, why: str) -> list[int]:
             return self._stay(asker, which, singles, count, observed, why)
 
-        stays = stay([(i, ()) for i in range(len(singles))], BASE_DRAWS, "base")
-        base[:] = [one / BASE_DRAWS for one in stays]
-        open_prompts = [i for i, one in enumerate(stays) if len(singles[i]) > 1 and one < level * BASE_DRAWS]
+        level = self.enough or 0.0
+        nothing: list[_Set] = [(i, ()) for i, parts in enumerate(singles) if len(parts) > 1]
+        kept_all = dict(zip(nothing, stay(nothing, BASE_DRAWS[0], "base"), strict=True))
+        going = [one for one in nothing if 2 * kept_all[one] >= BASE_DRAWS[0]]
+        for one, more in zip(going, stay(going, BASE_DRAWS[1] - BASE_DRAWS[0], "base again"), strict=True):
+            kept_all[one] += more
+        for one, kept_draws in kept_all.items():
+            base[one[0]] = kept_draws / BASE_DRAWS[one in going]
+        likely = [one for one in going if kept_all[one] >= level * BASE_DRAWS[1]]
+        sets += self._confirmed(likely, 0, stay)
+        open_prompts = [i for i, _ in nothing if i not in {one.prompt for one in sets}]
         grown: dict[int, list[tuple[str, ...]]] = {i: [(part,) for part in singles[i]] for i in open_prompts}
         best: dict[int, list[str]] = {}
         for size in range(1, MOST_MEMBERS + 1):
@@ -478,10 +649,7 @@ class _Run:
             candidates = [
                 (i, kept) for i in open_prompts for kept in ranked[i][:BEAM] if kept_by[i, kept] == sum(SEARCH)
             ]
-            confirmed = self._confirm(stages, candidates, stay)
-            p = np.array([one.p for one in confirmed])
-            sure = bh(np.where(p > self.alpha, 1.0, p), self.alpha).tolist() if len(p) else []
-            sets += [one for one, good in zip(confirmed, sure, strict=True) if good]
+            sets += self._confirmed(candidates, size, stay)
             open_prompts = [i for i in open_prompts if i not in {one.prompt for one in sets}]
             if size == 1:
                 best = {i: [kept[0] for kept in ranked[i][:BEST]] for i in open_prompts}
@@ -490,12 +658,15 @@ class _Run:
                     {tuple(sorted({*kept, one})) for kept in ranked[i][:BEAM] for one in best[i] if one not in kept}
                 )
                 for i in open_prompts
+                if size + 1 < len(singles[i])  # with all of them kept, nothing is replaced
             }
+            open_prompts = list(grown)
 
-    def _confirm(
-        self, stages: Stages, candidates: list[_Set], stay: Callable[[list[_Set], int, str], list[int]]
+    def _confirmed(
+        self, candidates: list[_Set], size: int, stay: Callable[[list[_Set], int, str], list[int]]
     ) -> list[ContextSet]:
-        """Return the candidates with their exact p-values, all of them drawn look by look."""
+        """Return the candidates that surely keep the answer: exact p-values, all drawn look by look, BH over them."""
+        stages = self._confirming(size)
         yes, drawn, going, before = dict.fromkeys(candidates, 0), dict.fromkeys(candidates, 0), candidates, 0
         for look in stages.looks:
             for one, more in zip(going, stay(going, look - before, f"confirm {look}"), strict=True):
@@ -504,10 +675,12 @@ class _Run:
         made = []
         for i, kept in candidates:
             outcome = (drawn[i, kept], yes[i, kept])
-            made.append(
-                ContextSet(i, kept, outcome[1] / outcome[0], *stages.interval(outcome), stages.p_value(outcome))
-            )
-        return made
+            share = outcome[1] / outcome[0]
+            ends = (share, share) if self.foils.drop and not self.sampled else stages.interval(outcome)
+            made.append(ContextSet(i, kept, share, *ends, stages.p_value(outcome)))
+        p, alpha = np.array([one.p for one in made]), self.alpha * SPENT[size]
+        sure = bh(np.where(p > alpha, 1.0, p), alpha).tolist() if made else []
+        return [one for one, good in zip(made, sure, strict=True) if good]
 
     def _stay(
         self, asker: Asker, which: list[_Set], parts: list[list[str]], count: int, observed: list[str], why: str
@@ -534,15 +707,12 @@ class _Run:
     def _result(
         self,
         asker: Asker,
-        stages: Stages,
         tree: list[_Node],
         observed: list[str],
         noise: list[tuple[int, int]],
         sets: list[ContextSet],
         base: list[float],
-        enough: float | None,
         notes: list[Note],
-        spent: bool,
         fixed: list[str] | None,
     ) -> ContextResult:
         p = np.array([node.p for node in tree])
@@ -561,7 +731,11 @@ class _Run:
                 share = node.changed / n - (changed[0] / changed[1] if self.sampled else 0.0)
             if node.ended:
                 outcome = (n, node.changed)
-                ends = excess_interval(stages, outcome, *changed) if self.sampled else stages.interval(outcome)
+                ends = (share, share)  # of a deletion
+                if self.sampled:
+                    ends = excess_interval(node.stages, outcome, *changed)
+                elif not self.foils.drop:
+                    ends = node.stages.interval(outcome)
                 low, high = max(-1.0, ends[0]), min(1.0, ends[1])
             made.append(
                 Part(
@@ -574,31 +748,27 @@ class _Run:
                     flip_low=low,
                     flip_high=high,
                     necessary=node.necessary,
+                    p_necessary=math.nan if self.foils.drop and not self.sampled else node.p_necessary,
                     p=node.p if asker.scores and n else math.nan,
                     q=of_node,
                     chosen=is_chosen,
                     effect=node.effect,
-                    foils=tuple("\n\n".join(one.values()) for one in node.foils),
+                    foils=tuple("\n\n".join(one.values()) for one in node.every[:n]),
                     answers=tuple(node.answers),
                     changed=tuple(not self.judge(observed[node.prompt], one) for one in node.answers),
-                    status="tested" if node.ended else "open" if n else "not reached",
+                    status=_status(node),
                 )
             )
-        if not spent and not any(node.necessary for node in tree):
-            reach = stages.p_value((self.draws, self.draws))
-            tried = sum(node.parent < 0 for node in tree)  # nothing is decisive, so nothing below was opened
-            if reach > self.alpha / tried:
-                notes.append(Note("foils-limit", "limit", {"draws": self.draws, "parts": tried}))
         return ContextResult(
             names=self.names,
             prompts=tuple(dict(prompt.parts) for prompt in self.prompts),
-            questions=tuple(prompt.question for prompt in self.prompts),
+            questions=tuple(prompt.last_question for prompt in self.prompts),
             answers=tuple(observed),
             noise=tuple(changed / n if n else math.nan for changed, n in noise),
             parts=tuple(made),
             sets=tuple(sets),
             base=tuple(base),
-            enough_level=enough,
+            enough_level=self.enough,
             level=self.level,
             alpha=self.alpha,
             draws=self.draws,
@@ -610,7 +780,7 @@ class _Run:
             tokens=asker.tokens,
             notes=tuple(notes),
             model=asker.identity,
-            promised=not self.foils.drop,
+            promised=not self.foils.drop and not any(note.code == "answers-vary" for note in notes),
         )
 
 
@@ -622,13 +792,7 @@ def _frozen(foil: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(foil.values())
 
 
-def _grow(nodes: list[_Node], number: int, parts: list[str], resolution: int, parent: int) -> None:
-    """Append a group of parts and, below it, its thirds down to single parts."""
-    name = parts[0] if len(parts) == 1 else f"{parts[0]} to {parts[-1]}"
-    nodes.append(_Node(number, name, tuple(parts), resolution, parent))
-    here, size = len(nodes) - 1, len(parts)
-    if size > 1:
-        ends = [round(size * k / BRANCHES) for k in range(BRANCHES + 1)]
-        for start, end in pairwise(ends):
-            if end > start:
-                _grow(nodes, number, parts[start:end], resolution + 1, here)
+def _status(node: _Node) -> str:
+    if not node.ended:
+        return "open" if node.answers else "not reached"
+    return "tested" if len(node.answers) == node.stages.draws else "given up"

@@ -6,13 +6,13 @@ role in other logs. Deletion is no draw of any distribution of prompts: `"drop"`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from butfor.context.prompt import FIXED, Prompt, kind_of
+from butfor.context.prompt import FIXED, Prompt, check_takes, kind_of
 from butfor.types import InputError
 
 LEAST_FOILS = 2
@@ -20,11 +20,12 @@ LEAST_FOILS = 2
 
 @dataclass(frozen=True, eq=False)
 class Foils:
-    """Draws foils of a part: of a pool, of a pool of its own, or by a function of the user's."""
+    """Foils of a part: a pool, a pool of its own, or a function of the user's."""
 
     pools: Mapping[str, tuple[str, ...]]  # by name of a part or by kind; "" serves all that have none of their own
     function: Callable[..., Sequence[str]] | None = None
     drop: bool = False
+    inside: bool = False  # whether other parts of the prompt are foils
 
     def __repr__(self) -> str:
         if self.drop:
@@ -40,36 +41,48 @@ class Foils:
             return True
         return "" in self.pools and kind_of(name) not in FIXED
 
-    def size(self, prompt: Prompt, name: str) -> int | None:
-        """Return the number of different foils of a part; None where that is not known."""
-        return None if self.function is not None else 1 if self.drop else len(self._pool(prompt, name))
+    def key(self, name: str) -> str:
+        """Return the pool that serves a part."""
+        return next((one for one in (name, kind_of(name)) if one in self.pools), "")
 
-    def _pool(self, prompt: Prompt, name: str) -> tuple[str, ...]:
-        pool = self.pools.get(name) or self.pools.get(kind_of(name)) or self.pools.get("", ())
-        there = set(prompt.parts.values())
-        return tuple(one for one in pool if one not in there)  # a passage of the prompt is no foil of another
+    def unknown(self, prompts: Iterable[Prompt]) -> list[str]:
+        """Return the names of pools that are of no part, nor of its kind, in any prompt."""
+        known = {one for prompt in prompts for name in prompt.parts for one in (name, kind_of(name))}
+        return [name for name in self.pools if name and name not in known]
 
-    def draw(self, prompt: Prompt, name: str, draws: int, rng: np.random.Generator) -> list[str]:
-        """Return foils of one part, each drawn independently."""
-        if self.drop:
-            return [""] * draws
-        if self.function is None:
-            pool = self._pool(prompt, name)
-            return [pool[k] for k in rng.integers(len(pool), size=draws)]
-        given = self.function(prompt, name, draws, rng)
-        made = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-        if len(made) != draws or not all(isinstance(one, str) for one in made):
-            raise InputError(f"the foils of {name!r} must be {draws} texts, got {len(made)}: {str(made)[:60]}")
+    def texts(self, prompt: Prompt, names: Sequence[str], where: str) -> dict[str, tuple[str, ...]]:
+        """Return what may stand in the place of each part, before a function is asked; too few are refused."""
+        there = set() if self.inside else set(prompt.parts.values())
+        known, made = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
+        for name in names:
+            key = self.key(name)
+            if key not in known:  # a passage of the prompt is no foil of another
+                known[key] = tuple(one for one in self.pools.get(key, ()) if one not in there)
+            made[name] = ("",) if self.drop else known[key]
+            if not self.drop and self.function is None and len(known[key]) < LEAST_FOILS:
+                raise InputError(
+                    f"part {name!r} of {where} has {len(known[key])} foils that are not in the prompt; give at least "
+                    f"{LEAST_FOILS}, such as the next ranks of the retriever"
+                )
         return made
 
-    def check(self, prompt: Prompt, name: str, where: str) -> None:
-        """Refuse a part that has too few foils."""
-        size = self.size(prompt, name)
-        if size is not None and not self.drop and size < LEAST_FOILS:
-            raise InputError(
-                f"part {name!r} of {where} has {size} foils that are not in the prompt; give at least {LEAST_FOILS}, "
-                "such as the next ranks of the retriever"
-            )
+    def called(self, prompt: Prompt, name: str, where: str, count: int, rng: np.random.Generator) -> tuple[str, ...]:
+        """Return `count` foils of the function's, which is asked once for a part: one that takes no chance from `rng`
+        would give the same ones each time."""
+        assert self.function is not None
+        try:
+            given = self.function(prompt, name, count, rng)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"foils raised {type(error).__name__} for {name!r} of {where}: {error}") from error
+        what = f"the foils of {name!r} of {where}"
+        made = _list(given, what)
+        if len(made) != count:
+            raise InputError(f"{what} must be {count} texts, got {len(made)}; enough=None needs no more than draws=")
+        if count > 1 and len(set(made)) < LEAST_FOILS:
+            raise InputError(f"{what} are {count} times {made[0]!r:.60}; give at least {LEAST_FOILS} different texts")
+        return made
 
 
 def as_foils(given: Any) -> Foils:
@@ -81,18 +94,23 @@ def as_foils(given: Any) -> Foils:
             raise InputError(f"foils is {given!r}; give a list of texts, a mapping of them, a function, or 'drop'")
         return Foils({}, drop=True)
     if callable(given):
-        return Foils({}, given)
+        return Foils({}, check_takes(given, 4, "foils: a function (prompt, part, draws, rng) -> texts"))
     if isinstance(given, Mapping):
         return Foils({str(name): _texts(pool, f"the foils of {name!r}") for name, pool in given.items()})
-    if isinstance(given, Sequence):
+    if isinstance(given, Iterable):
         return Foils({"": _texts(given, "foils")})
     raise InputError(f"foils must be texts, a mapping, a function or 'drop', got {type(given).__name__}")
 
 
+def _list(given: Any, what: str) -> tuple[str, ...]:
+    made = [] if isinstance(given, str | bytes) or not isinstance(given, Iterable) else list(given)
+    if not made or not all(isinstance(one, str) for one in made):
+        raise InputError(f"{what} must be a list of texts, got {type(given).__name__}: {given!r:.60}")
+    return tuple(map(str, sorted(made) if isinstance(given, Set) else made))  # a set has no order of its own
+
+
 def _texts(given: Any, what: str) -> tuple[str, ...]:
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
-        raise InputError(f"{what} must be a list of texts, got {type(given).__name__}")
-    texts = tuple(dict.fromkeys(given))
+    texts = tuple(dict.fromkeys(_list(given, what)))
     if len(texts) < LEAST_FOILS:
         raise InputError(f"{what} has {len(texts)} different texts; give at least {LEAST_FOILS}")
     return texts

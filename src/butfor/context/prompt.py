@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from butfor.types import InputError
 
-Messages = list[dict[str, str]]
+Messages = list[dict[str, Any]]
 Rendered = str | Messages
 TEMPLATE = "{parts}\nQuestion: {question}\nAnswer:"
 Template = str | Callable[[Mapping[str, str], str], Rendered]
@@ -34,7 +35,8 @@ class Prompt:
     parts: Mapping[str, str]
     question: str = ""
     template: Template = TEMPLATE
-    pieces: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of messages: role, and text, name of a part, text, ...
+    # of messages: all but its content, and text, name of a part, text, ...; a plain text is a message of nothing else
+    pieces: tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...] = ()
 
     def __repr__(self) -> str:
         return f"<butfor prompt: {len(self.parts)} parts>"
@@ -44,16 +46,29 @@ class Prompt:
         parts = {**self.parts, **(replaced or {})}
         if self.pieces:
             texts = [
-                (role, "".join(parts[one] if k % 2 else one for k, one in enumerate(pieces)))
-                for role, pieces in self.pieces
+                (message, "".join(parts[one] if k % 2 else one for k, one in enumerate(pieces)))
+                for message, pieces in self.pieces
             ]
-            if texts[0][0] == "":  # a plain text
+            if not texts[0][0]:
                 return texts[0][1]
-            return [{"role": role, "content": content} for role, content in texts]
+            return [{**message, "content": text or message.get("content", "")} for message, text in texts]
         if callable(self.template):
-            return self.template(parts, self.question)
+            try:
+                made = self.template(parts, self.question)
+            except Exception as error:
+                raise InputError(f"the template raised {type(error).__name__}: {error}") from error
+            if not isinstance(made, str):
+                for number, one in enumerate(made if isinstance(made, list) else [made]):
+                    _message(one, number)
+            return made
         there = {"{question}": self.question, "{parts}": "\n".join(parts.values())}
         return _PLACE.sub(lambda place: there[place[0]], self.template)  # once: a passage may hold "{question}"
+
+    @property
+    def last_question(self) -> str:
+        """The question, or the last message if no part of it is replaced."""
+        last = self.pieces[-1][1] if self.pieces and self.pieces[-1][0] else ()
+        return self.question or (last[0] if len(last) == 1 else "")
 
 
 def prompt(
@@ -100,7 +115,7 @@ def prompt(
     if template is not None or question:
         raise InputError("question and template go with parts by name; write them into the text or the messages")
     if isinstance(parts, str):
-        return _spanned([("", parts)], {name: (0, *_ints(name, span, 2)) for name, span in (spans or {}).items()})
+        return _spanned([({}, parts)], {name: (0, *_ints(name, span, 2)) for name, span in (spans or {}).items()})
     if not isinstance(parts, Sequence):
         raise InputError(f"a prompt is a mapping, a list of messages or a text, got {type(parts).__name__}")
     messages = [_message(one, number) for number, one in enumerate(parts)]
@@ -109,7 +124,8 @@ def prompt(
     if spans is None:
         counts: dict[str, int] = {}
         whole: dict[str, tuple[int, ...]] = {}
-        for number, (role, content) in enumerate(messages[:-1]):  # the last message is what is answered
+        for number, (message, content) in enumerate(messages[:-1]):  # the last message is what is answered
+            role = message["role"]
             counts[role] = counts.get(role, 0) + 1
             if content:
                 whole[f"{role} {counts[role]}"] = (number, 0, len(content))
@@ -143,14 +159,33 @@ def _named(parts: Mapping[str, str], question: str, template: Template) -> Promp
         raise InputError("template has no {parts}: write where the parts go, and {question} where the question goes")
     if not callable(template) and not isinstance(template, str):
         raise InputError(f"template must be a text or a function, got {type(template).__name__}")
+    if callable(template):
+        check_takes(template, 2, "template: a function (parts, question) -> text or messages")
+    elif question and "{question}" not in template:
+        raise InputError("template has no {question}: write where the question goes, or leave question out")
     return Prompt(dict(parts), str(question), template)
 
 
-def _message(given: Any, number: int) -> tuple[str, str]:
+def _message(given: Any, number: int) -> tuple[dict[str, Any], str]:
+    """Return all of a message, and its text; one that only calls tools has none."""
     usable = isinstance(given, Mapping) and isinstance(given.get("role"), str) and given["role"]
-    if not usable or not isinstance(given.get("content"), str):
+    text = given.get("content") if usable else None
+    if usable and text is None and given.get("tool_calls"):
+        return dict(given), ""
+    if not isinstance(text, str):
         raise InputError(f"message {number} is no dict with role and content as texts; give both")
-    return given["role"], given["content"]
+    return {name: one for name, one in given.items() if name != "content"}, text
+
+
+def check_takes(function: Any, count: int, what: str) -> Any:
+    """Return a function of the user's that takes so many arguments; refuse another before anything is asked."""
+    try:
+        signature(function).bind(*range(count))
+    except TypeError as error:
+        raise InputError(f"{what} is called with {count} arguments: {error}") from error
+    except ValueError:  # it has no signature that can be read
+        pass
+    return function
 
 
 def _ints(name: str, span: Sequence[int], size: int) -> tuple[int, ...]:
@@ -161,12 +196,12 @@ def _ints(name: str, span: Sequence[int], size: int) -> tuple[int, ...]:
     return numbers
 
 
-def _spanned(messages: Sequence[tuple[str, str]], spans: Mapping[str, tuple[int, ...]]) -> Prompt:
+def _spanned(messages: Sequence[tuple[Mapping[str, Any], str]], spans: Mapping[str, tuple[int, ...]]) -> Prompt:
     if not spans:
         raise InputError("no part is named; give spans={name: (start, end)}, or a mapping of parts")
     parts: dict[str, str] = {}
     pieces = []
-    for number, (role, content) in enumerate(messages):
+    for number, (message, content) in enumerate(messages):
         at, made = 0, list[str]()
         inside = sorted((start, end, name) for name, (which, start, end) in spans.items() if which == number)
         for start, end, name in inside:
@@ -177,7 +212,7 @@ def _spanned(messages: Sequence[tuple[str, str]], spans: Mapping[str, tuple[int,
                 )
             made += [content[at:start], name]
             parts[name], at = content[start:end], end
-        pieces.append((role, (*made, content[at:])))
+        pieces.append((message, (*made, content[at:])))
     lost = set(spans) - set(parts)
     if lost:
         raise InputError(

@@ -1,8 +1,9 @@
 """Images: regions to test, samplers that redraw them, classifiers, and checks of both."""
 
 from butfor.image.attributes import attributes
-from butfor.image.boxes import boxes, detected_boxes, masks, onnx_yolo, random_boxes
+from butfor.image.boxes import boxes, detected_boxes, masks, random_boxes
 from butfor.image.cache import cached
+from butfor.image.detector import onnx_yolo
 from butfor.image.donor import donor
 from butfor.image.explain import explain
 from butfor.image.files import ImageFiles, as_image, folder, read_image

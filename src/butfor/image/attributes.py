@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from butfor.evaluation.samplers import HasNotes, Sampler, SamplerInfo, info_of
 from butfor.image.cache import Cached
 from butfor.image.region import Attribute, Image, Transform, check_image, described, is_region
 from butfor.models.wrap import need
-from butfor.types import InputError, ModelError, Subset
+from butfor.types import Array, Floats, InputError, ModelError, Subset
 
 
 def colour(image: Image, rng: np.random.Generator) -> Image:
@@ -64,30 +64,156 @@ def texture(image: Image, rng: np.random.Generator) -> Image:
     return np.asarray(np.clip(np.rint(smooth + shuffled[:height, :width]), 0, 255), np.uint8)
 
 
-BUILT_IN: dict[str, Transform] = {"colour": colour, "greyscale": greyscale, "texture": texture}
+def brightness(image: Image, rng: np.random.Generator) -> Image:
+    """Make the image lighter or darker by a gamma curve from 1/2 to 2; black and white stay.
+
+    >>> brightness(np.full((1, 1, 3), 255, np.uint8), np.random.default_rng(0)).tolist()
+    [[[255, 255, 255]]]
+    """
+    return _uint8(255 * (image / 255.0) ** (2 ** rng.uniform(-1, 1)))
 
 
-@dataclass(frozen=True)
+def blur(image: Image, rng: np.random.Generator) -> Image:
+    """Blur by a Gaussian of half a percent to three percent of the shorter side; colours stay.
+
+    >>> blur(np.zeros((40, 30, 3), np.uint8), np.random.default_rng(0)).shape
+    (40, 30, 3)
+    """
+    cv2 = need("cv2", "image")
+    width = max(0.5, rng.uniform(0.005, 0.03) * min(image.shape[:2]))
+    return _uint8(np.asarray(cv2.GaussianBlur(image.astype(np.float32), (0, 0), width)).reshape(image.shape))
+
+
+def skin(image: Image, rng: np.random.Generator, mask: Floats) -> Image:
+    """Give the skin under a mask another tone, from very light to very dark; its shading stays.
+
+    Tones are drawn by their individual typology angle (Chardon et al. 1991), uniformly from 55 to -50 degrees.
+
+    >>> skin(np.zeros((4, 4, 3), np.uint8), np.random.default_rng(0), np.ones((4, 4))).shape
+    (4, 4, 3)
+    """
+    angle, yellow = np.deg2rad(rng.uniform(-50, 55)), rng.uniform(14, 20)
+    return _toned(image, mask, (50 + yellow * np.tan(angle), rng.uniform(9, 15), yellow))
+
+
+def hair(image: Image, rng: np.random.Generator, mask: Floats) -> Image:
+    """Give the hair under a mask another colour: between black, brown, blond, red and grey; its shading stays.
+
+    >>> hair(np.zeros((4, 4, 3), np.uint8), np.random.default_rng(0), np.ones((4, 4))).shape
+    (4, 4, 3)
+    """
+    colours = np.array([(12, 1, 1), (27, 8, 11), (66, 6, 30), (40, 24, 28), (62, 0, 3)], float)  # L, a, b
+    return _toned(image, mask, rng.dirichlet(np.full(len(colours), 0.3)) @ colours)
+
+
+def _toned(image: Image, mask: Floats, tone: Sequence[float] | Floats) -> Image:
+    """Move the mean colour under the mask to `tone` in CIE L*a*b*; what differs from the mean goes along."""
+    cv2 = need("cv2", "image")
+    lab = np.asarray(cv2.cvtColor(np.ascontiguousarray(image, np.float32) / 255, cv2.COLOR_RGB2LAB)).astype(float)
+    mean = np.average(lab.reshape(-1, 3), axis=0, weights=mask.ravel())
+    lightness = np.clip(tone[0] / max(mean[0], 1.0), 0.4, 2.5)  # shading is a share of the light
+    moved = tone + (lab - mean) * [lightness, 1, 1]
+    moved[..., 0] = np.clip(moved[..., 0], 0, 100)
+    return _uint8(255 * np.asarray(cv2.cvtColor(moved.astype(np.float32), cv2.COLOR_LAB2RGB)))
+
+
+def _uint8(image: Floats) -> Image:
+    return np.asarray(np.clip(np.rint(image), 0, 255), np.uint8)
+
+
+BUILT_IN: dict[str, Transform] = {
+    "colour": colour,
+    "greyscale": greyscale,
+    "texture": texture,
+    "brightness": brightness,
+    "blur": blur,
+}
+OF_A_MASK: dict[str, Callable[[Image, np.random.Generator, Floats], Image]] = {"skin": skin, "hair": hair}
+Mask = Array | Mapping[str, Array] | Callable[[Image], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Masked:
+    """A transformation that changes the image under a mask only."""
+
+    transform: str | Transform
+    mask: Floats  # (height, width), from 0 to 1
+
+    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
+        if isinstance(self.transform, str) and self.transform in OF_A_MASK:
+            made = OF_A_MASK[self.transform](image, rng, self.mask)
+        else:
+            made = _transform(self.transform)(image.copy(), rng)
+        if getattr(made, "shape", None) != image.shape:
+            return made  # refused by whoever called
+        return _uint8(image + self.mask[..., None] * (made.astype(np.float64) - image))
+
+
+def _transform(given: str | Transform) -> Transform:
+    return BUILT_IN[given] if isinstance(given, str) else given
+
+
+@dataclass(frozen=True, eq=False)
 class Attributes:
-    """The same attributes for every image. Made by `attributes`."""
+    """The same attributes for every image, some of them under a mask. Made by `attributes`."""
 
-    chosen: tuple[Attribute, ...]
+    chosen: tuple[tuple[str, str | Transform], ...]
+    masks: Mapping[str, Mask]
 
-    blind = True  # chosen without looking at the image
+    @property
+    def blind(self) -> bool:
+        """Return True if they are chosen without looking at the image; a mask of its own has looked."""
+        return all(isinstance(mask, np.ndarray) for mask in self.masks.values())
 
-    def __call__(self, name: object, image: Image) -> list[Subset]:  # noqa: ARG002
-        return [Subset(attribute.name, attribute) for attribute in self.chosen]
+    def __call__(self, name: object, image: Image) -> list[Subset]:
+        subsets = []
+        for title, transform in self.chosen:
+            if title in self.masks:
+                mask = _mask_of(title, self.masks[title], str(name), image)
+                if mask is not None:
+                    subsets.append(Subset(title, Attribute(title, Masked(transform, mask))))
+            else:
+                subsets.append(Subset(title, Attribute(title, _transform(transform))))
+        return subsets
 
 
-def attributes(*names: str, **transforms: Transform) -> Attributes:
-    """Test properties of the entire image: "Does the model rely on texture?" is one more hypothesis.
+def _mask_of(title: str, given: Mask, name: str, image: Image) -> Floats | None:
+    """Return the mask of an image, from 0 to 1, or None where it marks no pixel."""
+    if isinstance(given, Mapping):
+        if name not in given:
+            raise InputError(f"the mask of {title!r} has none for image {name!r}; give one for each, zeros where none")
+        mask = np.asarray(given[name])
+    elif callable(given):
+        try:
+            mask = np.asarray(given(image.copy()))
+        except Exception as error:
+            raise ModelError(f"the mask of {title!r} raised {type(error).__name__}: {error}") from error
+    else:
+        mask = np.asarray(given)
+    if mask.shape != image.shape[:2] or mask.dtype.kind not in "buif":
+        raise InputError(
+            f"the mask of {title!r} for image {name!r} is {described(mask)}; expected {image.shape[:2]} as the image "
+            "has, True or 1 in the part"
+        )
+    mask = mask.astype(np.float64)
+    if not (np.isfinite(mask).all() and mask.min() >= 0 and mask.max() <= 1):
+        raise InputError(f"the mask of {title!r} for image {name!r} must lie between 0 and 1; divide it by its largest")
+    return mask if mask.any() else None
+
+
+def attributes(*names: str, masks: Mapping[str, Mask] | None = None, **transforms: str | Transform) -> Attributes:
+    """Test properties of the entire image or of a part: "Does the model rely on texture?" is one more hypothesis.
 
     Parameters
     ----------
-    *names : {"colour", "texture", "greyscale"}
-        Built-in attributes.
-    **transforms : callable
-        name=function `(image, rng) -> image` of the same size: a style transfer, say.
+    *names : {"colour", "texture", "greyscale", "brightness", "blur", "skin", "hair"}
+        Built-in attributes. "skin" and "hair" give the pixels under their mask another natural colour.
+    masks : dict, optional
+        {attribute: mask} confines an attribute to a part: an array (height, width), from 0 to 1, for all images, such
+        an array for each image by name, or a function image -> mask. Images in which a mask is empty are left out.
+    **transforms : callable or str
+        name=function `(image, rng) -> image` of the same size: a style transfer, say; or name="colour", a built-in
+        attribute under another name, for its own mask.
 
     Returns
     -------
@@ -99,16 +225,30 @@ def attributes(*names: str, **transforms: Transform) -> Attributes:
     >>> mirrored = attributes("texture", mirrored=lambda image, rng: image[:, :: rng.choice([-1, 1])])
     >>> [subset.name for subset in mirrored("cat.jpg", np.zeros((4, 4, 3), np.uint8))]
     ['texture', 'mirrored']
+    >>> shirts = attributes("skin", shirt="colour", masks={"skin": np.eye(4), "shirt": lambda image: image[..., 0] > 9})
+    >>> [subset.name for subset in shirts("a.jpg", np.zeros((4, 4, 3), np.uint8))]
+    ['skin']
     """
-    unknown = [name for name in names if name not in BUILT_IN]
+    built_in, masks = [*BUILT_IN, *OF_A_MASK], dict(masks or {})
+    unknown = [name for name in names if name not in built_in]
     if unknown or not (names or transforms):
         came = ", ".join(map(repr, unknown)) or "nothing"
-        raise InputError(f"attributes are {', '.join(BUILT_IN)}, or name=function of your own; got {came}")
+        raise InputError(f"attributes are {', '.join(built_in)}, or name=function of your own; got {came}")
     for name, transform in transforms.items():
-        if not callable(transform):
-            raise InputError(f"attribute {name!r} must be a function (image, rng) -> image, got {transform!r}")
-    chosen = {name: BUILT_IN[name] for name in names} | transforms
-    return Attributes(tuple(Attribute(name, transform) for name, transform in chosen.items()))
+        if not callable(transform) and transform not in built_in:
+            raise InputError(
+                f"attribute {name!r} must be a function (image, rng) -> image, or one of {', '.join(built_in)}, got "
+                f"{transform!r}"
+            )
+    chosen: dict[str, str | Transform] = {**{name: name for name in names}, **transforms}
+    for name, transform in chosen.items():
+        if name not in masks and isinstance(transform, str) and transform in OF_A_MASK:
+            raise InputError(
+                f"attribute {name!r} needs a mask: masks={{{name!r}: function image -> mask, or an array}}"
+            )
+    if stray := [name for name in masks if name not in chosen]:
+        raise InputError(f"there is a mask for {stray[0]!r} but no attribute of that name; got {', '.join(chosen)}")
+    return Attributes(tuple(chosen.items()), masks)
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,10 @@ import numpy as np
 
 from butfor.evaluation.hypotheses import Overlap, Proposer, ProposesTree, check_overlap_option, unique
 from butfor.image.files import read_image
-from butfor.image.inpainters import Graph, open_graph
-from butfor.image.models import class_names
-from butfor.image.region import Box, GivenRegions, Image, RegionWarning, check_image, grid, superpixels, zoom
-from butfor.models.wrap import need, one_line
+from butfor.image.region import Box, GivenRegions, Image, RegionWarning, grid, superpixels, zoom
+from butfor.models.wrap import one_line
 from butfor.streams import stream
-from butfor.types import Array, Bools, Floats, InputError, Ints, ModelError, Subset, one_of, warn_user, whole
+from butfor.types import Array, Bools, InputError, ModelError, Subset, one_of, warn_user, whole
 from butfor.untrusted import read_bounded, read_json
 
 Corners = tuple[float, float, float, float]
@@ -468,100 +466,6 @@ def detected_boxes(
         raise InputError(f"area must be two shares of the image, smaller first, got {area!r}")
     beside = random_boxes(seed=seed, tries=tries) if random else None
     return DetectedBoxes(detector, (float(area[0]), float(area[1])), beside)
-
-
-@dataclass(frozen=True)
-class Yolo:
-    """An ONNX detector of the YOLO family. Made by `onnx_yolo`."""
-
-    graph: Graph
-    confidence: float
-    overlap: float
-    classes: tuple[str, ...] | None
-
-    def __repr__(self) -> str:
-        return f"onnx_yolo({self.graph.path.name}, confidence={self.confidence:g}, overlap={self.overlap:g})"
-
-    def __call__(self, image: Image) -> tuple[Floats, Floats, list[str]]:
-        cv2 = need("cv2", "image")
-        check_image(image)
-        entry = self.graph.session.get_inputs()[0]
-        side = entry.shape[2] if isinstance(entry.shape[2], int) else 640
-        height, width = image.shape[:2]
-        scale = min(side / height, side / width)
-        across, down = max(1, round(width * scale)), max(1, round(height * scale))
-        left, top = (side - across) // 2, (side - down) // 2
-        square = np.full((side, side, 3), 114, np.uint8)  # the grey that YOLO networks are trained to see around images
-        small = cv2.resize(image, (across, down), interpolation=cv2.INTER_LINEAR)
-        square[top : top + down, left : left + across] = small
-        feed = np.ascontiguousarray(square.transpose(2, 0, 1)[None], dtype=np.float32) / 255
-        boxes, scores, labels = _decoded(self.graph.run({entry.name: feed})[0], self.confidence)
-        kept = np.zeros(0, np.int64)
-        if len(scores):  # non-maximum suppression, class by class
-            sized = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
-            left_over = cv2.dnn.NMSBoxesBatched(sized, scores, labels.astype(np.int32), -1.0, self.overlap)
-            kept = np.asarray(left_over, np.int64).reshape(-1)
-            kept = kept[np.argsort(-scores[kept], kind="stable")]
-        boxes = np.clip((boxes[kept] - [left, top, left, top]) / scale, 0, [width, height, width, height])
-        known = self.classes or ()
-        names = [known[label] if label < len(known) else f"class {label}" for label in labels[kept]]
-        return boxes, scores[kept], names
-
-
-def onnx_yolo(
-    path: str | Path,
-    *,
-    confidence: float = 0.25,
-    overlap: float = 0.45,
-    classes: object = None,
-    threads: int | None = None,
-) -> Yolo:
-    """Open a YOLO network in ONNX as a detector: `detector(image)` gives boxes, scores and names.
-
-    Reads outputs (1, 4 + classes, n) of YOLOv8 and later, and (1, n, 5 + classes) of v5 and v7.
-
-    Parameters
-    ----------
-    path : str or Path
-        The ONNX file.
-    confidence : float
-        Boxes with a smaller score are dropped.
-    overlap : float
-        Of two boxes of a class with a larger intersection over union, the one with the larger score stays.
-    classes : list, str or Path, optional
-        Names of the classes, or a JSON or text file of them.
-    threads : int, optional
-        OMP_NUM_THREADS if set by default, else onnxruntime's choice.
-
-    Returns
-    -------
-    Yolo
-        A function image -> boxes (n, 4) as x1, y1, x2, y2 in pixels, scores (n,) descending, and a name for each.
-
-    Examples
-    --------
-    >>> onnx_yolo("yolov8n.onnx")
-    Traceback (most recent call last):
-    butfor.types.InputError: the ONNX file yolov8n.onnx does not exist; give the path of an ONNX file
-    """
-    if not (0 <= confidence <= 1 and 0 <= overlap <= 1):
-        raise InputError(f"confidence and overlap must lie between 0 and 1, got {confidence!r} and {overlap!r}")
-    return Yolo(open_graph(path, threads), float(confidence), float(overlap), class_names(classes))
-
-
-def _decoded(output: Array, confidence: float) -> tuple[Floats, Floats, Ints]:
-    rows = output[0].astype(np.float64) if output.ndim == 3 else np.zeros((0, 0))
-    if rows.shape[0] < rows.shape[1]:  # (4 + classes, n): YOLOv8
-        rows = rows.T
-        scores = rows[:, 4:]
-    else:  # (n, 5 + classes): the fifth is the confidence that there is anything
-        scores = rows[:, 5:] * rows[:, 4:5]
-    if rows.shape[1] < 5 or scores.shape[1] < 1:
-        raise ModelError(f"the detector's output has shape {output.shape}; expected (1, 4 + classes, n) as of YOLOv8")
-    labels, best = scores.argmax(axis=1), scores.max(axis=1)
-    sure = best >= confidence
-    centre, half = rows[sure, :2], rows[sure, 2:4] / 2
-    return np.concatenate([centre - half, centre + half], axis=1), best[sure], labels[sure].astype(np.int64)
 
 
 Labelled = tuple[tuple[str, Array | str | Path], ...]  # names and masks (height, width), or PNG files, of one image

@@ -15,11 +15,15 @@ from butfor.image.files import ImageFiles
 from butfor.image.inpainters import empty, settle_seam
 from butfor.image.region import Image, at, bounds, box_sums, check_context, check_image, fill_each, grown, integral
 from butfor.models.wrap import need
+from butfor.results.words import Note
 from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 COARSE = 96  # patches are compared at about this size of the image, which takes a millisecond
-OWN = 0.5  # of the fills beside a reference come from the image itself
+OWN = 0.5  # of the fills beside a reference come from the image itself, of those beside other images of a run none
 ENOUGH = 24  # patches that must remain at a scale, else smaller ones are taken and enlarged
+
+
+LEAST_OTHERS = 4  # images of a run beside one, from which on they are its donors
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +32,31 @@ class Donor:
 
     reference: Sequence[Image] | Image | None
     spread: float
-    own: float = OWN
+    own: float | None = None
+    others: bool = False  # the reference are the images of the run: none is its own donor
 
     def __repr__(self) -> str:
-        source = "the image itself" if self.reference is None else f"{len(self.reference)} reference images"
-        own = "" if self.own == OWN else f", own={self.own:g}"
+        of = "images of the run" if self.others else "reference images"
+        source = "the image itself" if self.reference is None else f"{len(self.reference)} {of}"
+        own = "" if self.own is None else f", own={self.own:g}"
         return f"donor({source}, spread={self.spread:g}{own})"
+
+    @cached_property
+    def _digests(self) -> list[bytes]:
+        return [digest(image) for image in (() if self.reference is None else self.reference)]
+
+    @cached_property
+    def _sorted(self) -> list[int]:
+        return sorted(range(len(self._digests)), key=self._digests.__getitem__)
+
+    def for_run(self, items: Sequence[Image], subsets: Sequence[Sequence[Subset]]) -> Donor:  # noqa: ARG002
+        """Return the donor of a run: the other images are its reference, where it has none and there are enough."""
+        if self.reference is not None or self.own is not None or len(items) <= LEAST_OTHERS:
+            return self
+        return Donor(items, self.spread, 0.0, others=True)
+
+    def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Note]:  # noqa: ARG002
+        return [Note("donor-alone", "info")] if self.reference is None else []
 
     @cached_property
     def info(self) -> SamplerInfo:
@@ -42,9 +65,11 @@ class Donor:
             stats = [(path.absolute(), path.stat()) for path in self.reference.paths]
             parts = [f"{path} {s.st_size} {s.st_mtime_ns} {self.reference.longest}".encode() for path, s in stats]
         else:
-            parts = [digest(image) for image in (() if self.reference is None else self.reference)]
+            parts = sorted(self._digests) if self.others else self._digests
         name = f"{self!r} {blake2b(b''.join(parts), digest_size=8).hexdigest()}"
-        return SamplerInfo(identity=name, changes_subset_only=True, fills_whole=self.reference is not None)
+        return SamplerInfo(
+            identity=name, changes_subset_only=True, fills_whole=self.reference is not None and not self.others
+        )
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         out: list[Image] = []
@@ -62,7 +87,11 @@ class Donor:
         if self.reference is None:
             check_context(image, mask, "donor")
         else:
-            itself, which = rng.random() < self.own, int(rng.integers(len(self.reference)))
+            itself = rng.random() < (OWN if self.own is None else self.own)
+            which = int(rng.integers(len(self.reference)))
+            if self.others:  # in an order that does not depend on theirs
+                one, before = self._sorted[which], self._sorted[which - 1]
+                which = before if self._digests[one] == digest(image) else one
             source = None if itself and not mask.all() else which
         flip = bool(rng.random() < 0.5)
         if (source, flip) not in known:
@@ -148,10 +177,10 @@ def _patches(image: Image, mask: Bools, source: Image, forbidden: Bools | None, 
 def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0.5, own: float | None = None) -> Donor:
     """Fill a hole in a few milliseconds with a real patch from elsewhere, matched on the ring around the hole.
 
-    Patches come from the rest of the image and, half of the time, from the reference. The seam is blended away inside
-    the hole. Where the image has no room for a patch of that size, a smaller one is enlarged. A patch of the image
-    itself may show another instance of what was removed: a reference and `own=0` find more of large objects and of
-    several that are alike.
+    Without a reference, patches come from the other images of the run: those of the image itself may show another
+    instance of what was removed. Where there are none they come from the rest of the image; with a reference half of
+    them do. The seam is blended away inside
+    the hole. Where the image has no room for a patch of that size, a smaller one is enlarged.
 
     Parameters
     ----------
@@ -160,7 +189,8 @@ def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0
     spread : float
         A patch is e times less likely where its squared misfit exceeds the best one's by this share.
     own : float, optional
-        Share of fills that come from the image itself, beside a reference; a half by default.
+        Share of fills that come from the image itself, beside a reference; a half by default. `own=1` without a
+        reference takes no other images.
 
     Returns
     -------
@@ -186,6 +216,6 @@ def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0
         check_image(first)
     if own is None:
         return Donor(reference, float(spread))
-    if reference is None or not isinstance(own, int | float) or not 0 <= own <= 1:
+    if not isinstance(own, int | float) or not 0 <= own <= 1 or (reference is None and own != 1):
         raise InputError(f"own must be a share from 0 to 1, beside a reference, got own={own!r}")
     return Donor(reference, float(spread), float(own))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -18,20 +19,23 @@ from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.image.attributes import with_attributes
 from butfor.image.boxes import as_proposer, is_zoom
 from butfor.image.cache import cached
+from butfor.image.donor import Donor, donor
 from butfor.image.enough import kept_regions
 from butfor.image.files import OpenImage, checksum, load_items, source_record
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.plausibility import fills_judged
 from butfor.image.region import Attribute, Image, RegionPacking, RegionWarning, check_drawn, mask_of
+from butfor.image.where import Output, explain_where
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.results.result import Result
+from butfor.results.summary import are_logits, are_probabilities
 from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
 from butfor.run.proposed import NamedItems, Proposed, Words, propose
-from butfor.run.run import RunContext, check_zoom, run, with_layers
+from butfor.run.run import RunContext, check_zoom, output_names, resolve, run, target_name, with_layers
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
-from butfor.types import Alternative, Family, InputError, Subset
+from butfor.types import Alternative, Family, Floats, InputError, Subset
 
 WORDS = Words(one="image", many="images", argument="boxes", nothing="no region", sign=" ")
 
@@ -40,9 +44,10 @@ WORDS = Words(one="image", many="images", argument="boxes", nothing="no region",
 def explain(
     model: object,
     images: object,
-    sampler: object,
+    sampler: object = None,
     *,
     boxes: object = None,
+    donors: object = None,
     fills: str | Path | None = None,
     test: str | Procedure | None = None,
     alternative: Alternative | None = None,
@@ -90,13 +95,17 @@ def explain(
     images : str, Path, list, dict or ImageFiles
         A folder, a list of files or arrays, a mapping name -> image, or `butfor.image.folder(...)`; files are opened
         one at a time.
-    sampler : callable
+    sampler : callable, optional
         Redraws a region given the rest of its image: an inpainter, `donor`, or any function
-        `(images, subset, draws, rng) -> images`.
+        `(images, subset, draws, rng) -> images`. Not needed for `boxes="where"`, which makes its own fills.
     boxes : str, Path, list, dict or callable, optional
-        What to test: a list, mapping or file for `butfor.image.boxes`, one list of boxes for each image, masks, "grid"
-        (three by three, the default), "zoom" (coarse to fine: cells that split in four where they are chosen),
-        "superpixels", "random", or any function (name, image) -> subsets such as `detected_boxes(detector)`.
+        What to test: "where" (the default without a sampler: finds the places by itself, from `draws` evaluations of
+        each photograph, 250 if None; see `Result.where`), a list, mapping or file for `butfor.image.boxes`, one list of
+        boxes for each image, masks, "grid" (three by three, the default with a sampler), "zoom" (coarse to fine: cells
+        that split in four where they are chosen), "superpixels", "random", or any function (name, image) -> subsets
+        such as `detected_boxes(detector)`.
+    donors : str, Path, list or dict, optional
+        For "where": further photographs that fills are cut from, beside those of the run without the same class.
     fills : str or Path, optional
         A folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting.
     effects : {"chosen", "all"}, optional
@@ -120,6 +129,12 @@ def explain(
     """
     named = locals()
     wrapped, given = classifier(model), load_items(images)
+    if boxes is None and sampler is None:
+        named["boxes"] = boxes = "where"
+    if isinstance(boxes, str) and boxes == "where":
+        return _where(wrapped, given, named)
+    if donors is not None:
+        raise InputError("donors= is for boxes='where'; here the sampler has them: butfor.image.donor(photographs)")
     fixed = info_of(sampler).deterministic
     if fixed and effects is not None:
         raise InputError(
@@ -152,12 +167,51 @@ def explain(
         inputs=source_record(repr(proposer), proposed.items, pixels),
         data_dependent=not is_blind(proposer),
         keep=(3, 2**28),  # counterfactuals of each hypothesis, and values of all of them
-        kept_notes=fills_judged,
+        judge=fills_judged,
+        other_sampler=None if isinstance(sampler, Donor) else donor().for_run(proposed.items, proposed.subsets),
         parts=None if settings.enough is None else kept_regions(hypotheses),
     )
     result = run(context, settings.for_inputs(given.names, proposed.names))
     more = overlap_note(result) if test is None else []
     return replace(result, run_notes=(*result.run_notes, *more))
+
+
+NOT_WHERE = ("test", "alternative", "rule", "groups", "weights_by", "link", "enough", "picked", "effects", "fills")
+
+
+def _where(wrapped: Wrapped, given: NamedItems, named: Mapping[str, Any]) -> Result:
+    for name in NOT_WHERE:
+        if named[name] is not None:
+            raise InputError(
+                f"{name}= asks about given regions, and boxes='where' finds its own; give boxes, or drop it"
+            )
+    donors = getattr(named["sampler"], "reference", None) if named["donors"] is None else named["donors"]
+    if named["sampler"] is not None and donors is None:
+        raise InputError(
+            "boxes='where' makes fills that know nothing of the region, so it takes no sampler; give "
+            "donors=photographs to cut fills from, or boxes='grid' with this sampler"
+        )
+    settings = Settings.of({**named, "min_effect": None, "draws": None}, test="sequential")
+    if named["min_effect"] is not None:
+        settings = replace(settings, min_effect=Settings.of({"min_effect": named["min_effect"]}).min_effect)
+    outputs = partial(_outputs_asked, wrapped, settings)
+    return explain_where(wrapped, given, donors, settings, named["draws"], propose_regions, outputs)
+
+
+def _outputs_asked(
+    wrapped: Wrapped, settings: Settings, observed: Floats
+) -> tuple[list[Output], tuple[Any, ...] | None, object]:
+    """Return the output asked about of each photograph, names of all outputs, and the name of the target."""
+    count = observed.shape[1]
+    if count > 1 and settings.target is None and not wrapped.decides:
+        raise InputError(f"the model predicts {count} numbers of each image; name the one to explain: target=0")
+    name = target_name(settings.target, count)
+    target = resolve(name, settings.y, observed, wrapped)
+    columns = observed.argmax(axis=1) if target.classes is None else np.broadcast_to(target.classes, len(observed))
+    logits = count > 1 and wrapped.decides and are_logits(observed)
+    inside = bool(observed.min() >= 0 and observed.max() <= 1)
+    probable = count > 1 and (logits or (inside and wrapped.decides) or are_probabilities(observed))
+    return [Output(int(column), logits, probable) for column in columns], output_names(wrapped, count), name
 
 
 def classifier(model: Any) -> Wrapped:

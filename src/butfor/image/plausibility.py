@@ -408,8 +408,11 @@ def _patches(box: Box, mask: Bools) -> Ints:
     return np.concatenate(patches)
 
 
-def fills_judged(hypotheses: Hypotheses, kept: Kept) -> Note | None:
-    """Return a note on the fills that were kept; None where none can be judged."""
+MOST_JUDGED = 2000  # regions
+
+
+def fills_judged(hypotheses: Hypotheses, kept: Kept) -> tuple[Note, Bools] | None:
+    """Return a note on the fills that were kept, and of which regions (H,) most are odd; None: none can be judged."""
 
     def region(row: int) -> tuple[Image, Subset]:
         index = int(hypotheses.input_of[row])
@@ -418,13 +421,14 @@ def fills_judged(hypotheses: Hypotheses, kept: Kept) -> Note | None:
     rows = [row for row in range(hypotheses.size) if row in kept and can_judge(*region(row))]
     if not rows:
         return None
-    rows = [rows[k] for k in np.unique(np.linspace(0, len(rows) - 1, 200).astype(int)).tolist()]
+    rows = [rows[k] for k in np.unique(np.linspace(0, len(rows) - 1, MOST_JUDGED).astype(int)).tolist()]
     by_image: dict[int, tuple[Image, list[Subset]]] = {}
     for row in rows:
         image, subset = region(row)
         by_image.setdefault(int(hypotheses.input_of[row]), (image, []))[1].append(subset)
     in_run = among([image for image, _ in by_image.values()], [subsets for _, subsets in by_image.values()])
     odd = fills = real = same = 0
+    failed = np.zeros(hypotheses.size, bool)
     for row in rows:
         image, subset = region(row)
         scores: Judge = (judge if in_run is None else in_run)(image, subset)
@@ -432,8 +436,9 @@ def fills_judged(hypotheses: Hypotheses, kept: Kept) -> Note | None:
         new = [fill for fill in made if not np.array_equal(fill, image)]
         same += len(made) - len(new)
         flagged = scores([image, *new]) < FLAG
+        failed[row] = 2 * (flagged[1:].sum() + len(made) - len(new)) > len(made)
         real, odd, fills = real + int(flagged[0]), odd + int(flagged[1:].sum()), fills + len(new)
     implausible = bool(fills and odd / fills > 0.1 + 2 * real / len(rows))
     values = {"odd": odd, "fills": fills, "real": real, "regions": len(rows), "same": same}
     values |= {"by_image": in_run is None, "implausible": implausible}
-    return Note("fills-judged", "warning" if implausible else "info", values)
+    return Note("fills-judged", "warning" if implausible else "info", values), failed

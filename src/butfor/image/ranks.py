@@ -207,7 +207,8 @@ def sensitivity(
     >>> from butfor.image import donor
     >>> noise = np.random.default_rng(0).integers(90, 110, (12, 24, 24, 3), dtype=np.uint8)
     >>> noise[:, :8, :8] += 100
-    >>> dark = sensitivity(lambda batch: [x[:8, :8].mean() for x in batch], list(noise), donor(), boxes=[(0, 0, 8, 8)])
+    >>> model = lambda batch: [x[:8, :8].mean() for x in batch]
+    >>> dark = sensitivity(model, list(noise), donor(own=1), boxes=[(0, 0, 8, 8)])
     >>> dark.iou
     1.0
     """

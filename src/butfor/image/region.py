@@ -117,6 +117,10 @@ class RegionPacking:
         out[window] = piece
         return out
 
+    def signature(self, piece: Image) -> Image:
+        """Return a small picture of a piece, by which fills that nobody could tell apart are alike."""
+        return np.asarray(need("cv2", "image").resize(np.ascontiguousarray(piece), (16, 16), interpolation=3))
+
     @staticmethod
     def _window(subset: Subset) -> tuple[slice, slice]:
         if is_box(subset.index):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from io import BytesIO
 from itertools import product
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from butfor.image.region import Box, Image, at, bounds, box_sums, integral, is_box, is_mask, is_region, mask_of
+from butfor.inference.statistics import softmax
 from butfor.results.result import Result
-from butfor.results.summary import are_logits, are_probabilities, change, flip_words, headline_parts, number, softmax
+from butfor.results.summary import are_logits, are_probabilities, change, flip_words, headline_parts, number, size_words
+from butfor.results.view import doubtful, marked
 from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 if TYPE_CHECKING:
@@ -27,6 +29,10 @@ BLUE, GREY, PAPER = (21, 92, 214), (98, 106, 116), (255, 255, 255)  # chosen, no
 LOWERS = (214, 110, 12)  # as everywhere: blue raises the output, orange lowers it
 FADED = 0.55  # share of white outside of chosen cells
 TINT = 0.4  # share of the colour at the finest resolution
+WHERE_KEY = (
+    "The bluer, the more the output rests on the place (an estimate); grey outlines: cells whose redrawing surely "
+    "lowers it on average; blue outline: the smallest region that surely moves it, with the number that it takes off"
+)
 FAINT = 0.25  # share of the colour of the largest effect that is estimated and not unusual
 PAD = 3  # pixels between letters and the edge of their plate
 MOST_HIDDEN = 0.15  # of a region under its plate
@@ -34,13 +40,8 @@ NOBODY, TAKEN = -1, -2  # pixels of no region, and those under a plate
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 2000, 40, 3
 DETAILED, PAGE = 60, 12  # photographs with their counterfactuals; photographs on a page
 SIDE, SMALL_SIDE, THUMB, TILE = 720, 480, 220, 300  # longer sides in pixels: photograph, on a sheet, counterfactual
-EVIDENCE = {"p": "p-value", "e": "e-value"}
-STATISTICS = {
-    "z": "its z, the model's output minus that on the counterfactual",
-    "w": "its w over its scale, which is what the selection compares: positive where the image itself has the largest "
-    "output among its counterfactuals",
-    "p": "its p-value",
-}
+HATCH = 9  # pixels from one line of a hatched region to the next, of a picture of 720
+STRONG = 0.5  # of a probability: a change that has the full colour, unless the run has a larger one
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,16 @@ class Mark:
     subset: Subset
     text: str = ""
     chosen: bool = False
+    size: float = 0.0  # what it takes off the output, relative to the largest, -1 to 1: the share of its colour
+    hatched: bool = False  # its fills look odd
 
     @property
     def colour(self) -> tuple[int, int, int]:
-        return BLUE if self.chosen else GREY
+        return (LOWERS if self.size < 0 else BLUE) if self.chosen else GREY
 
 
 def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = SIDE) -> Image:
-    """Draw the photograph with its regions outlined, blue if chosen and grey if not, and the text of each inside it.
+    """Draw the photograph with its regions outlined, in colour if chosen and grey if not, and the text of each inside.
 
     A text that does not fit into its region is made smaller, or put beside it where there is no other region, or left
     out; attributes of the entire image are listed below. The longer side of the picture has `side` pixels whatever the
@@ -86,6 +89,7 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = SIDE) ->
             inside = np.zeros(owner.shape, np.bool_)  # a dot is made large enough to be seen
             inside[y1 : max(y2, y1 + 2 * line), x1 : max(x2, x1 + 2 * line)] = True
         if inside.any():
+            _tint(picture, regions[k], inside, side)
             _outline(picture, pen, regions[k], inside, line)
         owner[inside] = k
     for k in reversed(order):  # small ones have less room for their text
@@ -106,6 +110,20 @@ def resized(image: Image, scale: float) -> Picture:
     size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
     method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST  # keep the pixels
     return Pictures.fromarray(np.ascontiguousarray(image)).resize(size, method)
+
+
+def _tint(picture: Picture, mark: Mark, inside: Bools, side: int) -> None:
+    """Colour a region the more the larger it is, and hatch it where its fills look odd."""
+    from PIL import Image as Pictures
+
+    if mark.chosen and mark.size:
+        strength = np.uint8(round(255 * 0.6 * min(abs(mark.size), 1.0)))
+        picture.paste(mark.colour, mask=Pictures.fromarray(inside.astype(np.uint8) * strength))
+    if mark.hatched:
+        step = max(4, round(HATCH * side / SIDE))
+        rows, columns = np.indices(inside.shape)
+        lines = inside & ((rows + columns) % step < max(1, step // 5))
+        picture.paste(PAPER, mask=Pictures.fromarray(lines.astype(np.uint8) * 200))
 
 
 def _outline(picture: Picture, pen: ImageDraw, mark: Mark, inside: Bools, line: int) -> None:
@@ -259,9 +277,10 @@ class Tile:
 @dataclass(frozen=True)
 class Region:
     name: str
-    chosen: bool
-    statistic: str
-    inside: str  # the same without its name, as in the picture
+    chosen: bool  # anything was found
+    status: str  # what was found, in a word or two
+    inside: str  # by how much it moves the output, as in the picture
+    size: str  # the same in words
     output: str  # the class that the values are of
     value: str
     where: tuple[float, float, float, float] | None  # x, y, width, height in percent of the image
@@ -294,18 +313,19 @@ class Pictures:
     photographs: tuple[Photograph, ...]
     more: int
     label: str  # of the values under the pictures
-    statistic: str  # explains the number in the regions
-    number: str  # the same in a word or two, for the head of a column
+    number: str  # what the number in the regions is
+    hatched: bool  # some regions are
     page: int  # photographs on a page
     drawn: bool  # True if there are counterfactuals
     zoomed: bool  # True for heat maps, from coarse to fine
     estimated: bool  # True if those have a veil where nothing is unusual
+    where: str = ""  # what the colours mean where no regions were given
 
 
 def pictures(result: Result) -> Pictures | None:
     """Return the photographs of a result with the counterfactuals that the run kept; None if the files are gone."""
     count = len(result.input_names)
-    discoveries = np.bincount(result.input_of, weights=result.chosen, minlength=count)
+    discoveries = np.bincount(result.input_of, weights=marked(result), minlength=count)
     order = np.argsort(-discoveries, kind="stable")[:MOST_PHOTOGRAPHS].tolist()  # those with most discoveries first
     outputs = result.outputs[order]
     logits = result.output_names is not None and are_logits(outputs)  # one answer for all images of a run
@@ -319,12 +339,13 @@ def pictures(result: Result) -> Pictures | None:
         photographs,
         more=count - len(order),
         label=label,
-        statistic=number_words(result),
-        number="Effect" if shows_effects(result) else EVIDENCE.get(result.evidence.kind, result.evidence.kind),
+        number=number_words(result),
+        hatched=bool((hatched(result)).any()),
         page=PAGE,
         drawn=any(region.tiles for photo in photographs for region in photo.regions),
         zoomed=result.hypotheses.layers is not None,
         estimated=bool(np.isfinite(result.effects.effect[~result.chosen]).any()),
+        where="" if result.located is None else WHERE_KEY,
     )
 
 
@@ -332,8 +353,9 @@ def _photograph(result: Result, index: int, position: int, logits: bool, label: 
     image: Image = result.hypotheses.items.block(index, index + 1)[0]
     rows = np.flatnonzero(result.input_of == index)
     lit, marks = lit_and_marks(result, image, rows)
-    first = np.argsort(~result.chosen[rows], kind="stable")[:MOST_REGIONS]
-    shown = rows[first] if len(rows) > MOST_REGIONS else rows
+    sure, sizes = marked(result)[rows], np.abs(np.nan_to_num(sizes_of(result)[rows]))
+    first = np.lexsort((-sizes, ~sure))[:MOST_REGIONS]
+    shown = rows[first]
     observed = result.outputs[index]
     observed = softmax(observed[None])[0] if logits else observed
     best = int(observed.argmax())
@@ -345,10 +367,10 @@ def _photograph(result: Result, index: int, position: int, logits: bool, label: 
         name=str(result.input_names[index]),
         prediction=prediction,
         marked=jpeg(photograph(lit, marks, side=SIDE if detailed else SMALL_SIDE)),
-        thumb=jpeg(photograph(lit, [Mark(mark.subset, "", mark.chosen) for mark in marks], side=THUMB)),
+        thumb=jpeg(photograph(lit, [replace(mark, text="") for mark in marks], side=THUMB)),
         original=picture_of(image) if detailed else "",
         shape=(image.shape[1], image.shape[0]),
-        chosen=int(result.chosen[rows].sum()),
+        chosen=int(sure.sum()),
         regions=tuple(_region(result, row, image, observed, logits, detailed) for row in shown.tolist()),
         more=len(rows) - len(shown),
         place=index,
@@ -361,9 +383,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
 
     subset, label = result.hypotheses.block_of(row).subset, int(result.evidence.classes[row])
     column = label if len(observed) > 1 else 0
-    inside, q = _inside(result, row).replace("-", "−"), number(result.q[row])
-    kind = "p-value" if result.evidence.kind == "p" else result.evidence.kind
-    where = overlay = None
+    where, overlay, the = None, None, "" if result.located is None else "the "
     if is_box(subset.index):
         height, width = image.shape[:2]
         x1, y1, x2, y2 = subset.index
@@ -388,17 +408,16 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
         )
     return Region(
         name=subset.name,
-        chosen=bool(result.chosen[row]),
-        statistic=f"{'effect' if shows_effects(result) else kind} {inside}{q and f', q {q}'}",
-        inside=inside,
+        chosen=bool(marked(result)[row]),
+        status=status_words(result, row),
+        inside=_inside(result, row).replace("-", "−"),
+        size=size_words(result, row),
         output="" if result.output_names is None else _class_name(result.output_names[label]).split(",")[0],
         value=value(observed),
         where=where,
         mask=overlay,
         tiles=tiles,
-        butfor=f"But for {result.subset_names[int(result.subset_of[row])]}: {flip_words(result, row)}."
-        if result.decided is not None
-        else "",
+        butfor="" if result.decided is None else f"But for {the}{subset.name}: {flip_words(result, row)}.",
     )
 
 
@@ -415,9 +434,24 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
     where their effect was estimated.
     """
 
+    if result.located is not None:
+        from butfor.image.where_view import where_marks
+
+        return where_marks(result, image, int(result.input_of[rows[0]]))
+    sure, lined, drops = marked(result), hatched(result), np.nan_to_num(sizes_of(result))
+    largest = max(
+        STRONG * (number_words(result) != "change of the output"), float(np.abs(drops).max(initial=0.0)), 1e-9
+    )
+
     def marks(shown: Iterable[int]) -> list[Mark]:
         return [
-            Mark(result.hypotheses.block_of(row).subset, _inside(result, row), bool(result.chosen[row]))
+            Mark(
+                result.hypotheses.block_of(row).subset,
+                _inside(result, row),
+                bool(sure[row]),
+                float(drops[row] / largest),
+                bool(lined[row]),
+            )
             for row in shown
         ]
 
@@ -442,25 +476,41 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
     return heat(image, cells), marks(row for row in chosen if outlined[row])
 
 
-def shows_effects(result: Result) -> bool:
-    return bool(np.isfinite(result.effects.effect).all())
+def sizes_of(result: Result) -> Floats:
+    """Return by how much each region (H,) moves the output: what it takes off, negative if it adds; NaN: not known."""
+    return result.effects.effect if result.moved is None else result.moved.drop
+
+
+def hatched(result: Result) -> Bools:
+    """Return regions (H,) of which a finding may be due to their fills."""
+    return doubtful(result) & (result.table["status"] == "fills look odd").to_numpy()
+
+
+def status_words(result: Result, row: int) -> str:
+    """Return what was found of a region."""
+    if hatched(result)[row]:
+        return "fills look odd: not counted"
+    words = ["decisive"] if result.decided is not None and result.decided.necessary[row] else []
+    words += ["moves the output"] if result.moved is not None and result.moved.moves[row] else []
+    words += ["unusual"] if result.chosen[row] else []
+    return ", ".join(words) or "nothing found"
 
 
 def number_words(result: Result) -> str:
-    if not shows_effects(result):
-        return STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}")
+    """Return what the number in a region is."""
     link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.record.link))
-    probable = result.output_names is not None and result.outputs.size and are_probabilities(result.outputs)
-    of = link or ("probability" if probable else "output")
-    return f"its effect, the change in the {of} beside its counterfactuals"
+    outputs, several = result.outputs, result.output_names is not None and result.outputs.size
+    probable = several and (are_probabilities(outputs) or (result.moved is not None and are_logits(outputs)))
+    return f"change of the {link or ('probability' if probable else 'output')}"
 
 
 def _inside(result: Result, row: int) -> str:
-    """Return the number inside a region: its effect, or the evidence that the rule compares."""
-    if shows_effects(result):
-        return number(result.effects.effect[row], sign=True).replace("−", "-")
-    value = float(result.evidence.scaled[row])
-    return f"{value:.2g}" if result.evidence.kind in ("p", "e") else f"{value:.2f}".replace("-0.00", "0.00")
+    """Return the number inside a region: the change of the output when it is redrawn; nothing if it is not known."""
+    drop = float(sizes_of(result)[row])
+    if not np.isfinite(drop):
+        return ""
+    text = f"{-drop:+.2f}" if abs(drop) < 100 and number_words(result) == "change of the probability" else ""
+    return text.replace("-0.00", "0").replace("+0.00", "0") or number(-drop, sign=True).replace("−", "-")
 
 
 def _class_name(name: object) -> str:

@@ -132,6 +132,9 @@ def p_values(estimates: Bounded, level: float, largest: float) -> Floats:
     Those above `largest` are 1, so that nothing is rejected whose own interval at that level holds the level.
     """
     p = np.ones(len(estimates.draws))
+    if (known := getattr(estimates, "p_value", None)) is not None:  # without a search
+        p = known(level)
+        return np.asarray(np.where(p <= largest, np.maximum(p, LEAST_P), 1.0))
     rows = np.flatnonzero(estimates.low(largest) > level)
     part = estimates.take(rows)
     outside, inside = np.full(rows.size, np.log(LEAST_P)), np.full(rows.size, np.log(largest))

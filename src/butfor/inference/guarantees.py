@@ -62,6 +62,13 @@ PROMISES: dict[str, dict[str, Promise]] = {
             "Barber & Candes 2015, knockoff+; Burns, Thomason & Tansey 2020, Theorem 1",
         )
     },
+    "where": {
+        "fixed-sequence": Promise(
+            "FWER",
+            "fills are drawn independently of the regions, which come from other draws",
+            "Maurer, Hothorn & Lehmacher 1995, on bets of Waudby-Smith & Ramdas 2024",
+        )
+    },
     "holdout": P_RULES,
     "contrast": P_RULES,
     "few-shot": {

@@ -79,6 +79,115 @@ class MeanChange:
         return MeanChange(**parts)
 
 
+FRACTIONS = (0.1, 0.3, 0.6, 0.95)  # of what may be lost on one draw, that are staked on each: small for small changes
+FEW_MIXTURE = 1.0  # as MIXTURE, sharpest at about 10 to 40 draws
+LEAST_SMOOTH, KINDS, GAP = 10, 5, 0.5  # draws, different values among them, and the largest gap in their range
+SKEW = 0.6  # towards a smaller change, from which on t is not believed
+SUREST = 0.01  # p-value below which t is not believed, however large: of skewed draws it would be too small
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedChange:
+    """Of each hypothesis (H,): all changes of an output that lies between two ends, for few draws of any distribution.
+
+    Whoever stakes a share f of what a drop of at most m may cost has, after draws of x,
+
+        W(m) = mean over f of prod (1 + f (x - m) / (m - least)),   f in FRACTIONS
+
+    which a mean of at most m lets pass 1 / alpha with probability alpha at most, whenever drawing is stopped: by
+    Ville's inequality, without any assumption on the draws (betting; Waudby-Smith & Ramdas 2024, with fixed stakes).
+    No such test says much of a small change from few draws: too much may be unseen. So where there are 10 draws and
+    they are not lumped, W is that of Student's t with a normal mixture (`MeanChange.bounds`), which holds for draws
+    that are nearly normal; lumps that no draw has shown are then left out of account,
+    and smaller p-values than SUREST come from bets alone.
+    """
+
+    changes: Floats  # (H, most draws); NaN beyond those of a hypothesis
+    draws: Ints  # 0: the mean is exact
+    mean: Floats  # NaN: none were made
+    ends: Floats  # (2, H)
+    weight: Floats  # (H,) share of the draws that are different ones; evidence is raised to that power
+
+    def bounds(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> tuple[Floats, Floats]:
+        """Return a confidence interval (H,) for the drop that holds whenever drawing was stopped."""
+        upper = replace(self, changes=-self.changes, mean=-self.mean, ends=-self.ends[::-1])
+        return self.low(alpha, fit_alpha), -upper.low(alpha, fit_alpha)
+
+    def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats:  # noqa: ARG002
+        """Return the lower ends of `bounds`."""
+        rows = np.flatnonzero(self.draws > 0)
+        low = self.mean.astype(np.float64)
+        part, threshold = self.take(rows), np.log(1 / np.broadcast_to(alpha, self.mean.shape)[rows])
+        outside, inside = part.ends[0].copy(), part.mean.copy()
+        for _ in range(30):  # halvings of at most 2: to 1e-9
+            middle = (outside + inside) / 2
+            out = part.log_wealth(middle) >= threshold
+            outside, inside = np.where(out, middle, outside), np.where(out, inside, middle)
+        low[rows] = outside
+        return low
+
+    def p_value(self, level: float) -> Floats:
+        """Return p-values (H,) of a drop of at most so much: the least alpha with `low` above it."""
+        p = np.where(self.mean > level, 0.0, 1.0)
+        rows = np.flatnonzero(self.draws > 0)
+        logs = self.take(rows).log_wealth(np.full(rows.size, level))
+        p[rows] = np.where(self.mean[rows] > level, np.minimum(np.exp(-logs), 1.0), 1.0)
+        return p
+
+    def log_wealth(self, m: Floats) -> Floats:
+        """Return log W(m) of each hypothesis, for both sides."""
+        from scipy.special import logsumexp
+
+        room = np.maximum(m - self.ends[0], 1e-12)[:, None]
+        gain = (self.changes - m[:, None]) / room
+        logs = [np.nansum(np.log1p(f * np.maximum(gain, -1.0)), axis=1) * self.weight for f in FRACTIONS]
+        bets = logsumexp(np.stack(logs), axis=0) - np.log(2 * len(FRACTIONS))
+        return np.asarray(np.where(self.smooth, np.maximum(np.minimum(self._student(m), -np.log(SUREST)), bets), bets))
+
+    def _student(self, m: Floats) -> Floats:
+        count = np.maximum(np.isfinite(self.changes).sum(axis=1) * self.weight, 2.0)
+        far = (self.changes - self.mean[:, None]) ** 2
+        variance = np.nansum(far, axis=1) / np.maximum(np.isfinite(far).sum(axis=1) - 1, 1)
+        square = (self.mean - m) ** 2 * count / np.maximum(variance, 1e-18) / (count - 1)
+        wide = 1 + count * FEW_MIXTURE
+        return np.asarray(count / 2 * (np.log1p(square) - np.log1p(square / wide)) - np.log(wide) / 2)
+
+    @property
+    def smooth(self) -> Bools:
+        """Hypotheses (H,) with enough different draws and no gap among them."""
+        if not self.changes.shape[1]:
+            return np.zeros(len(self.draws), bool)
+        ordered = np.sort(self.changes, axis=1)  # those that were not made stand last
+        least, most = ordered[:, 0], np.nanmax(np.where(np.isfinite(ordered), ordered, -np.inf), axis=1)
+        gaps, span = np.nan_to_num(np.diff(ordered, axis=1)), np.nan_to_num(most - least)
+        kinds = 1 + (gaps > 1e-6 * span[:, None]).sum(axis=1)
+        widest = gaps.max(axis=1, initial=0.0)
+        enough = np.isfinite(ordered).sum(axis=1) * self.weight >= LEAST_SMOOTH
+        count = np.maximum(np.isfinite(self.changes).sum(axis=1), 1)
+        apart = np.nan_to_num(self.changes - self.mean[:, None])
+        cubes, squares = (apart**3).sum(axis=1) / count, (apart**2).sum(axis=1) / count
+        enough &= cubes >= -SKEW * squares**1.5
+        return np.asarray(enough & (kinds >= KINDS) & (widest <= GAP * span) & (span > 0))
+
+    def turned(self) -> BoundedChange:
+        """Return the same with the sign of each that is below 0 changed: sizes, as far as they are known."""
+        down = np.nan_to_num(self.mean) < 0
+        changes, ends = (
+            np.where(down[:, None], -self.changes, self.changes),
+            np.where(down, -self.ends[::-1], self.ends),
+        )
+        return replace(self, changes=changes, mean=np.where(down, -self.mean, self.mean), ends=ends)
+
+    def drawn(self, draws: Ints) -> BoundedChange:
+        """Return the same changes as if so many draws had been made; 0: all that there are."""
+        return replace(self, draws=draws)
+
+    def take(self, rows: Ints) -> BoundedChange:
+        """Return the changes of some hypotheses."""
+        parts = (self.changes[rows], self.draws[rows], self.mean[rows], self.ends[:, rows], self.weight[rows])
+        return BoundedChange(*parts)
+
+
 def mixture_radius(draws: Ints, alpha: Floats | float) -> Floats:
     """Return by how many standard errors of n draws' mean a confidence sequence goes to either side; 1e9: too few.
 

@@ -2,7 +2,7 @@
 
 Draws are looked at after n_1 < n_2 < ... < n_k of them. Drawing ends early only where the level is out of reach,
 
-    P(Binomial(n_j, level) <= yes) <= 0.05,
+    P(Binomial(n_j, level) <= yes) <= futile,
 
 never because the share looks large. So nothing is gained by looking: outcomes (n, yes) are ordered, those that ended
 early first, and with P_q the distribution over them
@@ -25,7 +25,6 @@ from scipy.stats import beta, binom
 
 from butfor.types import Floats
 
-FUTILE = 0.05  # chance of so few, were the share at the level: then drawing ends
 BOUNDARY = 5e-4  # confidence that Berger & Boos give away
 GRID = 64  # values of the noise that are tried
 Outcome = tuple[int, int]  # draws, and how many of them are a yes
@@ -46,12 +45,13 @@ class Stages:
 
     draws: int
     level: float
+    futile: float = 0.05  # chance of so few, were the share at the level: then drawing ends
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
         """Numbers of draws after which the share is looked at: the first that can end it, twice as many, and so on."""
         looks, first = [self.draws], 1
-        while first < self.draws and binom.cdf(0, first, self.level) > FUTILE:
+        while first < self.draws and binom.cdf(0, first, self.level) > self.futile:
             first += 1
         while first < self.draws:
             looks.append(first)
@@ -60,7 +60,7 @@ class Stages:
 
     def ends(self, draws: int, yes: int) -> bool:
         """Return True if no more is drawn after this look."""
-        return draws >= self.draws or bool(binom.cdf(yes, draws, self.level) <= FUTILE)
+        return draws >= self.draws or bool(binom.cdf(yes, draws, self.level) <= self.futile)
 
     @cached_property
     def outcomes(self) -> tuple[Outcome, ...]:

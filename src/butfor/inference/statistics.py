@@ -200,6 +200,9 @@ class Picked:
         return passed
 
 
+Scale = Literal["shares", "logits", "marginal"]  # probabilities of one class of several, their logits, one each
+
+
 @dataclass(frozen=True)
 class StatisticSpec:
     """The statistic of every hypothesis: which number, on which scale, in which direction, around which centre."""
@@ -212,6 +215,7 @@ class StatisticSpec:
     picked: Picked | None = None  # the rule by which the inputs were picked, if their outputs had a say
     margin: float = 0.0  # an effect of at most so much is a null, too
     class_of_each: bool = False  # the predicted class is that of each version, around the mean of the pilot draws
+    outlier: Scale | None = None  # the statistic is how far each version lies from the others, all outputs together
 
     def at(self, inputs: Ints) -> StatisticSpec:
         """Return the same for some inputs (n,), counted from 0: tolerances and classes of others need not travel."""
@@ -252,6 +256,12 @@ def value_set(inputs: Ints, outputs: Floats, spec: StatisticSpec) -> ValueSet:
         centre = linked(snap(pilot), spec.link).mean(axis=1)
         statistic, values, classes = class_statistic(compared, spec, centre, inputs)
         return ValueSet(values, statistic, classes)
+    if spec.outlier is not None:
+        shown = replace(
+            spec, target=Target("per-input", compared[:, 0].argmax(axis=1))
+        )  # to be shown, not to be tested
+        values, classes = tied_values(compared, shown, np.arange(len(compared)))
+        return ValueSet(values, outlier_statistic(compared, spec, inputs), classes)
     values, classes = tied_values(compared, spec, inputs)
     if not spec.center:
         two_sided = spec.alternative == "two-sided"  # few-shot makes its own centre
@@ -259,6 +269,33 @@ def value_set(inputs: Ints, outputs: Floats, spec: StatisticSpec) -> ValueSet:
     pilots, _ = pick(pilot, Target("per-input", classes), np.arange(len(classes)))
     middle = linked(snap(pilots), spec.link).mean(axis=1)  # snapped as the values are
     return ValueSet(values, tail_statistic(values, spec.alternative, middle), classes)
+
+
+def outlier_statistic(outputs: Floats, spec: StatisticSpec, inputs: Ints) -> Floats:
+    """Return the distance (n, versions) of each version's outputs (n, versions, outputs) from the mean of all others.
+
+    T_v = H(p_v, mean of p_u over u != v),   H(p, q)^2 = 1/2 sum (p_c^1/2 - q_c^1/2)^2   (Hellinger)
+
+    p are the probabilities, or the softmax of logits; of outputs that are a probability each, p and 1 - p of all of
+    them count. Symmetric in the K + 1 versions, and no class is picked, so nothing is picked by looking (METHODS 22).
+    """
+    same = spec.rounding.same(outputs, inputs)
+    outputs = np.where(same[:, :, None], outputs[:, :1], outputs)  # equal but for rounding: a tie
+    shares = softmax(outputs) if spec.outlier == "logits" else np.maximum(outputs, 0.0)
+    if spec.outlier == "marginal":
+        shares = np.concatenate([shares, np.maximum(1 - shares, 0.0)], axis=2) / outputs.shape[2]
+    others = (shares.sum(axis=1, keepdims=True) - shares) / (shares.shape[1] - 1)
+    distance = np.sqrt(0.5 * ((np.sqrt(shares) - np.sqrt(np.maximum(others, 0.0))) ** 2).sum(axis=2))
+    local = spec.rounding.local
+    near = spec.rounding.absolute if local is None else local[inputs].max(axis=1, keepdims=True)
+    # of two distances no larger than rounding can make them none is larger; the others keep their size
+    return spec.rounding.merge_ties(distance, np.maximum(near, 1e-9))
+
+
+def softmax(outputs: Floats) -> Floats:
+    """Return logits (..., classes) as probabilities."""
+    raised = np.exp(outputs - outputs.max(axis=-1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
 
 
 def centred_statistic(

@@ -269,6 +269,8 @@ def answered(
         if response.is_success:
             return response
         status, text = response.status_code, message(response)
+        if 300 <= status < 400:
+            raise Refused(f"the model at {address} redirects ({status}), which is not followed; give its final address")
         why = f"the server answered {status}: {text}"
         if status == 500 and attempts >= (ATTEMPTS_ON_500 if retries is None else retries + 1):
             raise ModelError(f"the model at {address} failed {attempts} times over; {why}")

@@ -8,7 +8,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b, file_digest
 from importlib import import_module
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -264,6 +267,57 @@ def model_name(model: object) -> str:
     if name is not None:
         return f"{attribute(model, '__module__')}.{name}"
     return re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(model).split()))[:500]  # an address is of one process only
+
+
+def content_digest(model: object) -> str | None:
+    """Return a digest of what a model computes with: a fitted estimator, weights, a file, the code of a function.
+
+    It is the same in another process. None: only its answers can tell such a model from another.
+
+    >>> content_digest(lambda rows: rows[:, 0]) == content_digest(lambda rows: rows[:, 0])
+    True
+    >>> content_digest(lambda rows: rows[:, 0]) == content_digest(lambda rows: rows[:, 1])
+    False
+    """
+    base, torch = loaded("sklearn.base"), loaded("torch")
+    made = blake2b(digest_size=20)
+    try:
+        if isinstance(model, partial):
+            parts = [content_digest(part) for part in (model.func, *model.args)]
+            made.update(repr(parts).encode())
+        elif isinstance(model, MethodType):
+            return content_digest(model.__self__)
+        elif base is not None and isinstance(model, base.BaseEstimator):
+            from joblib import hash as joblib_hash
+
+            made.update(joblib_hash(model).encode())
+        elif torch is not None and isinstance(model, torch.nn.Module):
+            for name, weights in model.state_dict().items():
+                made.update(name.encode() + weights.detach().cpu().float().numpy().tobytes())
+        elif is_booster(model):
+            booster: Any = model
+            text = booster.model_to_string() if library(type(model)) == "lightgbm" else booster.save_raw("json")
+            made.update(text.encode() if isinstance(text, str) else bytes(text))
+        elif isinstance(model, FunctionType) and model.__closure__ is None:
+            _add_code(made, model.__code__)
+        elif isinstance(path := attribute(model, "path"), str | Path):
+            with open(path, "rb") as file:
+                return file_digest(file, "blake2b").hexdigest()[:40]
+        else:
+            return None
+    except Exception:  # what of somebody else's object cannot be read is not known
+        return None
+    return made.hexdigest()
+
+
+def _add_code(made: Any, code: CodeType) -> None:
+    """Add code to a digest; the members of a set have no order that is the same in another process."""
+    made.update(code.co_code + repr((code.co_names, code.co_varnames)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _add_code(made, constant)
+        else:
+            made.update(repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant).encode())
 
 
 def is_frame(batch: object) -> TypeGuard[pd.DataFrame]:

@@ -103,6 +103,10 @@ class Plausible:
     def passes(self, inputs: Batch) -> Bools:  # (n,)
         return self._scores(inputs) >= self.threshold
 
+    def covers(self, item: Any, subset: Subset) -> bool:
+        covers = method(self.sampler, "covers")
+        return covers is None or bool(covers(item, subset))
+
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
         """Return how many draws pass, and how many inputs or regions would not pass themselves."""
         inner = self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []

@@ -20,7 +20,7 @@ MARKS = {"up": ("#cfe0fb", "▲"), "down": ("#fbdcb8", "▼"), "both": ("#e2d3f7
 
 @styled
 def photograph(result: Result, input: object = None, *, side: int = 900, ax: Axes | None = None) -> Axes:
-    """Draw an image of the run: regions that are unusual in blue, the others in grey, one number in each.
+    """Draw an image of the run: what moves the output or is unusual in colour, by its size, the others in grey.
 
     Parameters
     ----------
@@ -50,7 +50,8 @@ def photograph(result: Result, input: object = None, *, side: int = 900, ax: Axe
     ax.imshow(picture)
     ax.set_axis_off()
     ax.set_title(f"{short(result.input_names[index], 40)}", fontsize=7.5)
-    words = "\n".join(wrap(f"blue: unusual; number: {number_words(result)}", 56))
+    words = f"number: {number_words(result)} when the region is redrawn; colour: what was found, by size; grey: nothing"
+    words = "\n".join(wrap(words, 56))
     ax.text(0, -0.02, words, transform=ax.transAxes, va="top", fontsize=6.5, color=SOFT, parse_math=False)
     return ax
 

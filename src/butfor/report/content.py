@@ -14,7 +14,6 @@ from butfor.results.summary import headline_parts
 from butfor.results.view import (
     EVIDENCE,
     LABELS,
-    OF_INTERVALS,
     Line,
     by_evidence,
     called,
@@ -28,6 +27,7 @@ from butfor.results.view import (
     leading,
     marked,
     nearest_case,
+    of_intervals,
     output_label,
     parents,
     rounded_effects,
@@ -38,6 +38,7 @@ from butfor.results.view import (
     values,
     view,
 )
+from butfor.results.where import meaning_of_where
 from butfor.results.words import Note
 from butfor.types import Array, Floats, Ints
 
@@ -56,7 +57,8 @@ def content(result: Result) -> dict[str, Any]:
     """Return everything that report.html.j2 names."""
     first, (features, zero_of_features) = input_index(result, None), _features(result)
     order = strongest(result, rows_of(result, first), marked(result), MOST_LINES)
-    lines, zero = effect_lines(result, order, result.chosen)
+    findings = result.chosen if result.located is None else marked(result)
+    lines, zero = effect_lines(result, order, findings)
     unfolded = max(UNFOLDED, int(marked(result)[order].sum()))
     listed, output, shown = shown_inputs(result), output_label(result), view(result)
     notes = shown.notes
@@ -84,7 +86,8 @@ def content(result: Result) -> dict[str, Any]:
         "output": output,
         "effect": effect_label(result),
         "output_title": output[:1].upper() + output[1:],
-        "of_intervals": OF_INTERVALS,
+        "of_intervals": of_intervals(result),
+        "finding": finding(result),
         "kind": EVIDENCE[result.evidence.kind],
         "link": result.record.link,
         "examples": _examples(result),
@@ -93,10 +96,16 @@ def content(result: Result) -> dict[str, Any]:
         "call": call(result),
         "pictures": _of_modality(result, "image"),
         "texts": _of_modality(result, "text"),
-        "effects": bool(np.isfinite(result.effects.effect[result.chosen]).any()),
+        "inputs_shown": _of_modality(result, "multimodal"),
+        "effects": bool(np.isfinite(result.effects.effect[findings]).any()),
         "data": as_json(index(result)),
         "parts": [as_json(part) for part in parts(result)],
     }
+
+
+def finding(result: Result) -> str:
+    """Return what a finding of the tables is: unusual, or what moves the output where nothing else is tested."""
+    return "unusual" if result.located is None else "moves the output"
 
 
 def members(result: Result) -> dict[str, str]:
@@ -154,13 +163,17 @@ def _examples(result: Result) -> list[Any]:
 
 
 def _of_modality(result: Result, modality: str) -> Any:
-    """Return what images or texts add to a report; None for another modality."""
+    """Return what images, texts or inputs of several parts add to a report; None for another modality."""
     if result.modality != modality:
         return None
     if modality == "image":
         from butfor.image.view import pictures
 
         return pictures(result)
+    if modality == "multimodal":
+        from butfor.multimodal.view import shown_parts
+
+        return shown_parts(result)
     from butfor.text.view import marked_texts
 
     return marked_texts(result)
@@ -177,11 +190,12 @@ def index(result: Result) -> dict[str, Any]:
     count, classes, decided = len(result.input_names), called(result), result.decided
     observed = np.full(count, np.nan)
     observed[result.input_of] = result.evidence.observed
+    findings = result.chosen if result.located is None else marked(result)
     columns: dict[str, Any] = {
         "name": [str(result.input_names[i]) for i in inputs.tolist()],
         "called": [classes[i] for i in inputs.tolist()],
         "output": rounded(observed[inputs]),
-        "unusual": np.bincount(result.input_of, weights=result.chosen, minlength=count)[inputs].astype(int).tolist(),
+        "findings": np.bincount(result.input_of, weights=findings, minlength=count)[inputs].astype(int).tolist(),
         "reason": np.where(tested, result.subset_of[rows], -1).tolist(),
         "value": [
             value_text(value) * known for value, known in zip(values(result)[rows], tested.tolist(), strict=True)
@@ -203,6 +217,7 @@ def index(result: Result) -> dict[str, Any]:
         "output": output_label(result),
         "effect": effect_label(result),
         "evidence": EVIDENCE[result.evidence.kind],
+        "finding": finding(result),
         "level": None if decided is None else decided.level,
         "part": PART,
         "modality": result.modality,
@@ -220,7 +235,7 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     numbers |= {"q": result.q, "surprise": result.evidence.surprise}
     integers: dict[str, Array] = {
         "subset": result.subset_of,
-        "sure": result.chosen.astype(int),
+        "sure": (result.chosen if result.located is None else marked(result)).astype(int),
         "finest": sure.astype(int),
         "status": np.array([STATUSES.index(status) for status in result.table["status"]], np.int64),
     }
@@ -332,6 +347,8 @@ def methods_paragraph(result: Result) -> str:
             " For each of them we estimated the probability that the decision of the model would have been otherwise, "
             f"with 95 % intervals {hold}, and call it decisive where it exceeds {result.decided.level:g}{rate_of}."
         )
+    if record.test == "where":
+        return f"{meaning_of_where(result)} Evaluations of a photograph: {record.draws:,}. {_software(result)}"
     sided = "two-sided" if record.alternative == "two-sided" else f"one-sided ({record.alternative})"
     evidence = "exact p-values, computed from all that the sampler may draw" if result.exact else TESTS[record.test]
     checked = f" As a control, {result.control}." if result.control is not None else ""
@@ -374,6 +391,11 @@ def call(result: Result) -> str:
     record = result.record
     family = {"family": result.family} if result.family != "run" else {}
     options = {"test": record.test, "rule": result.rule, "alpha": result.alpha, **family}
+    if record.test == "where":
+        keywords = _keywords(
+            result, {"boxes": "where", "draws": record.draws, "alpha": result.alpha}, ("target", "min_effect")
+        )
+        return f"butfor.image.explain(model, images, {keywords})"
     module = {"image": "butfor.image.", "text": "butfor.text."}.get(result.modality, "butfor.")
     sampler = "reference" if record.sampler.startswith("residual(") else "sampler"
     keywords = _keywords(result, options, ("alternative", "target", "link", "min_effect"))

@@ -39,7 +39,7 @@
     if (inputs.value[place]) reason.append(make("span", inputs.value[place], "v"));
     tr.append(name, make("td", inputs.called[place], "wide"), make("td", number(inputs.output[place]), "n wide"), reason, cell(number(inputs.effect[place], true), "n", "effect"));
     if (inputs.flip) tr.append(cell(percent(inputs.flip[place]), inputs.necessary[place] ? "n yes" : "n", "otherwise"));
-    tr.append(make("td", inputs.unusual[place] || "", "n wide"));
+    tr.append(make("td", inputs.findings[place] || "", "n wide"));
     return tr;
   }
 
@@ -57,7 +57,7 @@
   function filter() {
     const words = byId("search").value.toLowerCase(), kind = byId("filter").value, reason = byId("reason").value;
     shown = order.filter(k => (!words || texts[k].includes(words)) && (reason === "" || inputs.reason[k] === Number(reason)) &&
-      (!kind || (kind === "sure" ? inputs.unusual[k] > 0 : kind === "necessary" ? inputs.necessary[k] : !inputs.sure[k])));
+      (!kind || (kind === "sure" ? inputs.findings[k] > 0 : kind === "necessary" ? inputs.necessary[k] : !inputs.sure[k])));
     page = 0;
     show();
   }
@@ -100,18 +100,25 @@
     const open = Math.max(data.unfolded, rows.filter(known).length);
     const ends = [0, ...own.effect, ...own.low, ...own.high].filter(v => v !== null);
     const least = Math.min(...ends), most = Math.max(...ends), scale = v => (2 + 96 * (v - least) / ((most - least) || 1)).toFixed(2);
-    const titles = [["Feature"], ["Effect", "n"], ["95 % interval", "n"], ["Picture", "pic"], ["Extreme", "n"]];
+    const tested = data.finding === "unusual", titles = [["Feature"], ["Effect", "n"], ["95 % interval", "n"], ["Picture", "pic"]];
+    if (tested) titles.push(["Extreme", "n"]);
     if (own.flip) titles.push(["Otherwise", "n"]);
-    titles.push([data.evidence, "n wide"], ["q", "n wide"], ["Status"]);
+    const scored = data.evidence === "score" || !tested;  // a score of few-shot says nothing by itself
+    if (!scored) titles.push([data.evidence, "n wide"]);
+    if (tested) titles.push(["q", "n wide"]);
+    titles.push(["Status"]);
     const lines = rows.map((k, at) => {
       const tr = make("tr", null, (known(k) ? "" : "unsure") + (at >= open ? " deep" : ""));
       const name = make("th", data.subsets[own.subset[k]] + (own.value[k] ? " " : "")); name.scope = "row"; name.title = data.members[data.subsets[own.subset[k]]] || "";
       if (own.value[k]) name.append(make("span", own.value[k], "v"));
       const interval = own.low[k] === null || own.low[k] === own.high[k] ? "" : number(own.low[k], true) + " to " + number(own.high[k], true);
       const pic = make("td", null, "pic"); pic.append(track(own.low[k], own.effect[k], own.high[k], scale, "effect " + (number(own.effect[k], true) || "not estimated")));
-      tr.append(name, cell(number(own.effect[k], true), "n", "effect"), cell(interval, "n", "95 %:"), pic, cell(percent(own.surprise[k]), "n", "extreme"));
+      tr.append(name, cell(number(own.effect[k], true), "n", "effect"), cell(interval, "n", "95 %:"), pic);
+      if (tested) tr.append(cell(percent(own.surprise[k]), "n", "extreme"));
       if (own.flip) { const wide = own.flip_low[k] < .005 && own.flip_high[k] > .995, td = cell(wide ? "unknown" : percent(own.flip[k]), own.necessary[k] ? "n yes" : "n", "otherwise"); if (own.flip_low[k] !== null && !wide) td.append(" ", make("span", "(" + Math.round(100 * own.flip_low[k]) + " to " + percent(own.flip_high[k]) + ")", "soft")); tr.append(td); }
-      tr.append(make("td", number(own.evidence[k]), "n wide"), make("td", number(own.q[k]), "n wide"), make("td", data.statuses[own.status[k]], "status"));
+      if (!scored) tr.append(make("td", number(own.evidence[k]), "n wide"));
+      if (tested) tr.append(make("td", number(own.q[k]), "n wide"));
+      tr.append(make("td", data.statuses[own.status[k]], "status"));
       return tr;
     });
     const head = make("h3", inputs.name[place]), summary = make("p", (inputs.called[place] ? "The model says " + inputs.called[place] + "; " : "") + (inputs.outputs ? inputs.outputs[place] : data.output) + " " + number(inputs.output[place]) + ".", "soft");

@@ -29,10 +29,23 @@ from butfor.inference.guarantees import PROMISES
 from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.inference.statistics import Evidence, EvidenceKind
 from butfor.results.record import Count, ImageInputs, RunRecord, Scalar, plain, read, short
-from butfor.results.result import Chunk, Control, Decided, Kept, KeptSet, Moved, Result, Sets, Stay
+from butfor.results.result import Chunk, Control, Decided, Fills, Kept, KeptSet, Moved, Result, Sets, Stay
+from butfor.results.where import SHARES as WHERE
+from butfor.results.where import Cells, Located
 from butfor.results.words import Note, as_note
 from butfor.types import Array, Bools, Family, Floats, InputError, Ints
-from butfor.untrusted import BROKEN, FLOOR, TIMES, TooLarge, array_in, opened, parse_json, sentence, unpacked
+from butfor.untrusted import (
+    BROKEN,
+    FLOOR,
+    TIMES,
+    TooLarge,
+    array_in,
+    opened,
+    parse_json,
+    private_folder,
+    sentence,
+    unpacked,
+)
 
 FACTS, ARRAY_FILE = "facts.json", "arrays.npz"
 MOST_BYTES = 700_000_000  # unpacked; larger ones are read by those who ask for it
@@ -67,6 +80,7 @@ class Facts:
     enough: float | None = None  # level of sets of columns that are enough for decisions
     sets: tuple[KeptSet, ...] = ()
     pooled: bool = False
+    located: Count | None = None  # evaluations of each image that was asked without boxes
     format: Literal[3] = 3
 
 
@@ -78,6 +92,8 @@ PARTS: dict[str, tuple[type, str]] = {  # records of arrays, and the shape of th
     "stay": (Stay, "H"),
     "moved": (Moved, "H"),
     "sets": (Sets, "n"),
+    "fills": (Fills, "H"),
+    "cells": (Cells, "C"),
     "layers": (Layers, "H"),
     "units": (LearningUnits, "H"),
     "features": (Features, "S"),
@@ -91,6 +107,8 @@ OTHERS = {  # arrays of a result, and of its choice: type and shape; n inputs, o
     "control.chosen": (Bools, "cS"),
     "outputs": (Floats, "no"),
     "inputs": (Floats, "nw"),
+    "maps": (Floats, "nGG"),
+    "labels": (Ints, "nLL"),
 }
 
 
@@ -116,6 +134,8 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         "stay": None if decided is None else decided.stay,
         "moved": result.moved,
         "sets": result.sets,
+        "fills": result.fills,
+        "cells": None if result.located is None else result.located.cells,
         "layers": hypotheses.layers,
         "units": None if choice is None else choice.units,
         "features": result.over_inputs,
@@ -129,6 +149,8 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
             for name in _array_types(part)
         },
         **{name: getattr(result, name) for name in ("input_of", "subset_of", "chosen", "outputs")},
+        "maps": None if result.located is None else result.located.maps,
+        "labels": None if result.located is None else result.located.labels,
         "difference": result.difference if result.is_global else None,
         "inputs": hypotheses.items.values if isinstance(hypotheses.items, TableItems) else None,
         "weights": weights,
@@ -165,6 +187,7 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         enough=None if result.sets is None else result.sets.level,
         sets=() if result.sets is None else result.sets.sets,
         pooled=result.sets is not None and result.sets.pooled,
+        located=None if result.located is None else result.located.draws,
     )
     return plain(facts), arrays
 
@@ -195,7 +218,8 @@ def _pack_counterfactuals(
 
     nearest = {} if result.decided is None else result.decided.nearest
     needed = result.chosen if result.decided is None else result.chosen | result.decided.necessary
-    order, closest = (np.argsort(~marked, kind="stable").tolist() for marked in (result.chosen, needed))
+    shown = result.chosen if result.located is None or result.moved is None else result.moved.moves
+    order, closest = (np.argsort(~marked, kind="stable").tolist() for marked in (shown, needed))
     rows = [row for row in order if row in result.kept][:MOST_KEPT]
     kept = [row for row in rows if packed("kept", row, result.kept.pieces(row), result.kept.outputs(row))]
     rows = [row for row in closest if row in nearest][:MOST_KEPT]
@@ -253,12 +277,20 @@ def write_whole(path: Path, write_part: Callable[[Path], object]) -> Path:
     part = path.with_name(path.name + ".part")
     try:
         write_part(part)
+        part.chmod(_mode_of(path))
         os.replace(part, path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}; choose a folder that exists") from error
     finally:
         part.unlink(missing_ok=True)
     return path
+
+
+def _mode_of(path: Path) -> int:
+    """Return who may read a file that is written anew: as before, else its owner alone."""
+    with suppress(OSError):
+        return path.stat().st_mode & 0o777
+    return 0o600
 
 
 def read_file(path: Path, most_bytes: int | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -341,6 +373,11 @@ def checked(facts: dict[str, Any], arrays: Mapping[str, Array]) -> Facts:
         _within(resolution, "resolution", 0, 2**20)
         if not (resolution[parent[parent >= 0]] < resolution[parent >= 0]).all():  # else who climbs up climbs for ever
             raise ValueError("a part of it is as large as what it is a part of")
+    if known.located is not None:
+        _within(arrays["cells.input_of"], "cells.input_of", 0, sizes["n"])
+        _within(arrays["cells.label"], "cells.label", 0, sizes["L"] ** 2)
+        if sizes["H"] != len(WHERE) * sizes["n"] or not sizes["G"]:
+            raise ValueError("its regions are not those of its images")
     _check_counterfactuals(known, arrays, sizes["H"], outputs)
     return known
 
@@ -417,7 +454,7 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
     )
     same_names = {one.name for one in fields(Result)} & {one.name for one in fields(Facts)}
     return Result(
-        **{name: getattr(facts, name) for name in same_names - {"rows", "sets"}},
+        **{name: getattr(facts, name) for name in same_names - {"rows", "sets", "located"}},
         rows=Rows(facts.rows, facts.control_rows),
         input_of=arrays["input_of"],
         subset_of=arrays["subset_of"],
@@ -431,6 +468,10 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
         decided=None if facts.level is None else part("decided", level=facts.level, nearest=nearest, stay=part("stay")),
         moved=None if facts.least is None else part("moved", least=facts.least),
         sets=None if facts.enough is None else part("sets", level=facts.enough, sets=facts.sets, pooled=facts.pooled),
+        fills=part("fills"),
+        located=None
+        if facts.located is None
+        else Located(part("cells"), arrays["maps"], arrays["labels"], facts.located),
         over_inputs=part("features"),
         control=part("control"),
         difference=arrays.get("difference", np.zeros(0)),
@@ -442,10 +483,11 @@ def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
     """Write files into `out` by the function that writes each of them: all of them appear, or none does."""
     created = not out.exists()
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        private_folder(out)
         with tempfile.TemporaryDirectory(prefix=".part-", dir=out) as stage:
             for name, write_one in files.items():
                 write_one(Path(stage) / name)
+                (Path(stage) / name).chmod(_mode_of(out / name))
                 _to_disk(Path(stage) / name)
             for name in files:
                 os.replace(Path(stage) / name, out / name)

@@ -24,6 +24,8 @@ def notes_of(result: Result) -> tuple[Note, ...]:
     record, chosen = result.record, result.chosen
     if record.importance is not None:
         return (*result.run_notes, *_of_importance(result))
+    if record.test == "where":
+        return result.run_notes
     size = largest_family(result._choice_for(result.alpha, result.rule, result.family).groups, len(chosen))
     limits = reach(record.test, result.rule, result.alpha, size, record.draws, record.h or 1, record.floor)
     if record.interrupted:
@@ -39,6 +41,8 @@ def notes_of(result: Result) -> tuple[Note, ...]:
         finished = not (evidence.open & tested).any()  # an upper end of a p-value says nothing
         if pooled or departs(evidence.kind, evidence.values, tested, result.subset_of, record.draws):
             notes.append(Note("weak", "limit", {"pooled": not record.picked}))
+        elif any(note.code == "few-candidates" for note in result.run_notes):
+            pass  # there was no power: what was not found says nothing
         elif finished and not stopped and not any(chooses_nothing(note) for note in limits):
             notes.append(Note("ordinary" if result.modality == "table" else "as-drawn", "info"))
     if stopped and record.selection is not None:

@@ -109,7 +109,7 @@ class RunRecord:
     """
 
     # asked
-    test: Literal["sequential", "irt", "osft", "few-shot", "holdout", "contrast"]
+    test: Literal["sequential", "irt", "osft", "few-shot", "holdout", "contrast", "where"]
     draws: Annotated[int, (0, 10**9)]
     seed: Seed
     inputs: TableInputs | ImageInputs | TextInputs | MultimodalInputs
@@ -131,6 +131,7 @@ class RunRecord:
     set_aside: Count = 0
     exact: Count = 0  # hypotheses all of whose outcomes are known
     untested: tuple[Count, ...] = ()  # hypotheses that the model or the sampler failed on
+    uncovered: tuple[Count, ...] = ()  # hypotheses whose observed value the sampler cannot draw
     interrupted: bool = False
     # seen of the sampler
     sampler: str = ""

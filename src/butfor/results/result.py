@@ -25,6 +25,7 @@ from butfor.inference.selection import Choice, Layers
 from butfor.inference.statistics import Evidence
 from butfor.results.notes import notes_of
 from butfor.results.record import ImportanceRecord, RunRecord, TableInputs, plain
+from butfor.results.where import Located
 from butfor.results.words import FAULTS, NO_VARIATION, Guarantee, Note, guarantee, no_nearest
 from butfor.types import (
     Array,
@@ -204,6 +205,20 @@ class Moved:
     least: float  # a change of at most this is little
 
 
+@dataclass(frozen=True, eq=False)
+class Fills:
+    """Verdicts on the fills of each region (H,)."""
+
+    odd: Bools  # most of those that were looked at are odder than real patches
+    confirmed: Bools  # with real patches in place of the fills it is found, too; False where that was not tried
+    different: Ints  # draws that can be told apart
+
+    @property
+    def doubtful(self) -> Bools:
+        """Regions (H,) of which a finding may be due to the fills: they are not counted."""
+        return self.odd & ~self.confirmed
+
+
 @dataclass(frozen=True)
 class KeptSet:
     """Parts of an input that were kept: how often its decision stays when all the rest is redrawn, 95 % interval."""
@@ -282,13 +297,17 @@ class Result:
     choice: Choice | None = None  # how hypotheses are chosen
     decided: Decided | None = None
     moved: Moved | None = None
+    located: Located | None = None
     sets: Sets | None = None
+    fills: Fills | None = None  # of images
     over_inputs: Features | None = None
     control: Control | None = None
     difference: Floats = field(default_factory=lambda: np.zeros(0))  # (H,) of the global question, on the test's draws
     check: Check | None = None  # of the global question: of a fitted sampler, on rows that it has not seen
 
     def __repr__(self) -> str:
+        if self.located is not None and self.moved is not None:
+            return f"<butfor.Result: {self.moved.moves.sum()} of {len(self.chosen)} regions move the output>"
         what = "subsets" if self.is_global else "hypotheses"
         return f"<butfor.Result: {self.chosen.sum()} of {len(self.chosen)} {what} chosen>"
 
@@ -489,6 +508,35 @@ class Result:
                 rows.append((self.input_names[i], first.columns, first.stay, first.low, first.high, more))
         return pd.DataFrame(rows, columns=["input", "columns", "stay", "stay_low", "stay_high", "alternatives"])
 
+    def where(self, input: object = None) -> pd.DataFrame:
+        """Return the cells of an image of a run without boxes, the largest effect first (METHODS 22).
+
+        Parameters
+        ----------
+        input : object, optional
+            Its name, as in the table; a result of one input needs none.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per cell: its name, its centre x, y in pixels, the mean effect on the output over contexts in which
+            20 to 50 % of the other cells are redrawn, an interval for all cells together, and whether it is `named`,
+            surely above 0. `attrs["map"]` has by how much log-odds, or a score, fall where each place is redrawn.
+        """
+        import pandas as pd
+
+        if self.located is None:
+            raise InputError(
+                "this run was asked about given parts; butfor.image.explain(..., boxes='where') finds some"
+            )
+        index = self.position(input)
+        height, width = self.hypotheses.block_of(
+            int(self.row(self.input_names[index], self.subset_names[0]))
+        ).subset.index.shape
+        frame = pd.DataFrame(self.located.frame(index, width, height))
+        frame.attrs["map"] = self.located.maps[index].tolist()
+        return frame
+
     def nearest(
         self,
         input: object = None,
@@ -576,6 +624,8 @@ class Result:
         -------
         Result
         """
+        if self.located is not None:
+            raise InputError("regions of boxes='where' were drawn until one was open at the run's alpha; run it again")
         alpha = check_alpha(self.alpha if alpha is None else alpha)
         rule = self.rule if rule is None else rule
         family = self.family if family is None else family
@@ -939,6 +989,8 @@ def columns(result: Result) -> dict[str, Array]:
         shown |= {"move": moved.drop, "move_low": moved.low, "move_high": moved.high, "moves": moved.moves}
     if result.output_names is not None:
         shown["output"] = names_column(result.output_names)[evidence.classes]
+    if result.located is not None:
+        del shown["p"], shown["q"], shown["surprise"]  # whether the output is unusual was not tested
     return shown
 
 
@@ -963,12 +1015,15 @@ def _values(result: Result) -> Array:
 
 STATUSES = (
     "not unusual", "unusual", "untested", "not calibrated", "not judged", "hardly picked", "no variation",
-    "open",
+    "open", "moves", "not sure", "not drawn", "fills look odd", "not covered",
 )  # fmt: skip
 
 
 def _status(result: Result) -> Array:
     """Return whether a hypothesis is unusual, or why that could not be judged."""
+    if result.located is not None and result.moved is not None:
+        drawn = np.where(result.evidence.draws > 0, "not sure", "not drawn")
+        return np.where(result.moved.moves, "moves", drawn).astype(object)
     wrong = np.zeros(len(result.chosen), bool)
     if result.control is not None and result.control.calibrated is not None:
         wrong = ~result.control.calibrated[result.subset_of]
@@ -976,8 +1031,16 @@ def _status(result: Result) -> Array:
     choosable = None if result.choice is None else result.choice.calibrated
     withheld = np.zeros_like(wrong) if choosable is None else ~choosable
     evidence = result.evidence
-    cases = [result.chosen, untested, wrong, withheld, ~evidence.drawable, ~result.tested, evidence.open]
-    return np.select(cases, STATUSES[1:], default=STATUSES[0]).astype(object)
+    odd = wrong & False if result.fills is None else result.fills.doubtful
+    odd = odd & (
+        result.chosen
+        | (False if result.decided is None else result.decided.necessary)
+        | (False if result.moved is None else result.moved.moves)
+    )
+    cases = [odd, result.chosen, untested, wrong, withheld, ~evidence.drawable, ~result.tested, evidence.open]
+    status = np.select(cases, ("fills look odd", *STATUSES[1 : len(cases)]), default=STATUSES[0]).astype(object)
+    status[list(result.record.uncovered)] = "not covered"
+    return status
 
 
 def importance_columns(result: Result) -> dict[str, Array]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from butfor.inference.statistics import softmax
 from butfor.results.words import listed as listed_names
 from butfor.results.words import model_rows
 from butfor.types import Bools, Floats, Ints
@@ -20,14 +21,14 @@ WIDTH = 110  # characters of a line
 
 def summary(result: Result, *, full: bool = False, most: int = 15) -> str:
     """Return the answer in at most ten lines; with `full` all else after it, the subsets in a table of `most` lines."""
-    from butfor.results.view import OF_INTERVALS, view
+    from butfor.results.view import of_intervals, view
 
     shown = view(result)
     lines = [str(line) for line in shown.lines]
     if not full:
         return "\n".join(lines)
     rest = [*(f"Note: {note}" for note in shown.notes), *([f"Control: {shown.control}"] if shown.control else [])]
-    rest += [f"Guarantee: {result.guarantee}", *shown.promises, OF_INTERVALS]
+    rest += [f"Guarantee: {result.guarantee}", *shown.promises, of_intervals(result)]
     settings = [f"{name}: {value}" for name, value in shown.settings]
     table = [*_wrapped(shown.made), *_subset_lines(result, most)]
     return "\n".join([*lines, "", *table, "", *_wrapped(*rest), "", *_wrapped(*settings)])
@@ -55,6 +56,12 @@ def _subset_lines(result: Result, most: int) -> list[str]:
 def headline(result: Result) -> str:
     """Return one sentence: how many of how many, by which test."""
     record, draws = result.record, result.evidence.draws
+    if result.located is not None and result.moved is not None:
+        return (
+            f"{int(result.moved.moves.sum())} of {len(result.chosen)} regions move the output "
+            f"({_counted(len(result.input_names), 'image')}, {record.draws} evaluations of each; "
+            f"{model_rows(result.rows)})"
+        )
     if not len(draws):
         drawn = "no draws"
     elif draws.min() != draws.max():
@@ -113,6 +120,26 @@ def flip_words(result: Result, row: int, *, brief: bool = False) -> str:
         return "unknown how many draws decide otherwise"
     of = "" if brief else " of draws" if result.modality == "table" else " of fills"
     return f"{round(100 * share)} %{of} decide otherwise; 95 %: {round(100 * low)} to {round(100 * high)}"
+
+
+def size_words(result: Result, row: int, *, brief: bool = False) -> str:
+    """Return in words by how much a part moves the output: "takes 0.81 off the probability of airship"."""
+    drop = result.effects.effect[row] if result.moved is None else result.moved.drop[row]
+    if not np.isfinite(drop):
+        return ""
+    outputs, names = result.outputs, result.output_names
+    of = "the output"
+    if names is not None and outputs.size and outputs.shape[1] > 1:
+        kind = "probability" if are_probabilities(outputs) or (result.moved and are_logits(outputs)) else "output"
+        kind = {"logit": "log-odds", "log": "logarithm"}.get(str(result.record.link), kind)
+        column = result.evidence.classes[row]
+        if result.record.target == "predicted":
+            column = outputs[result.input_of[row]].argmax()
+        name = str(names[column])
+        of = f"the {kind} of {f'class {name}' if name.isdigit() else name.split(',')[0]}"
+    size = f"{abs(drop):.2f}" if 0.005 <= abs(drop) < 1 else "nothing" if not drop else number(abs(drop))
+    words = ("takes", "off") if drop >= 0 else ("adds", "to")
+    return f"{words[0]} {size}{'' if brief else f' {words[1]} {of}'}"
 
 
 def unknown(low: Floats | float, high: Floats | float) -> Bools:
@@ -291,9 +318,3 @@ def probabilities(outputs: Floats) -> Floats:
     [[0.99, 0.97]]
     """
     return softmax(outputs) if are_logits(outputs) else outputs
-
-
-def softmax(outputs: Floats) -> Floats:
-    """Logits (n, classes) as probabilities."""
-    raised = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from butfor.inference.effects import Effects
 from butfor.results.notes import PICKED
 from butfor.results.result import KeptSet, Moved, Result, Sets
 from butfor.results.summary import (
@@ -27,14 +28,16 @@ from butfor.results.summary import (
     importance_headline,
     number,
     probabilities,
+    size_words,
     to_scale,
     unknown,
     with_interval,
 )
+from butfor.results.where import meaning_of_where, promise_of_where, smallest, where_lines
 from butfor.results.words import Note, Severity, listed, promise_of_decisions, promise_of_features
 from butfor.types import Array, Batch, Bools, Floats, Ints
 
-EVIDENCE = {"p": "p-value", "z": "z", "w": "w", "e": "e-value"}
+EVIDENCE = {"p": "p-value", "z": "z", "w": "score", "e": "e-value"}
 LINKS = {"logit": "log-odds", "log": "logarithm"}
 INPUTS = {"image": "images", "text": "texts"}
 PARTS = {"table": "column", "image": "region", "text": "part", "multimodal": "part"}
@@ -203,6 +206,7 @@ MOST_ANSWERED, MOST_NOTES, MOST_NAMED = 10, 3, 5
 TRIVIAL = 1e-3  # of the spread of outputs over inputs and reference: less is no finding
 LEAST_SHOWN = 12  # characters of a name that is cut
 DOUBTS = ("dependence-ignored", "data-dependent", "truth", "beyond-reference", "not-controlled", "check-of-all")
+OF_GIVEN = ("given-reach", "given-open", "painted-again")
 BINDING = (  # why nothing was found; the first that holds is said
     "reference-limits", "draws-limit", "competition-empty", "e-values-together", "list-limits", "passes-limit",
     "drawing-ended", "weak", "weak-data", "hidden", "no-skill-alone", "no-skill", "mixed-classes", "blind", "ordinary",
@@ -217,6 +221,9 @@ def answer(result: Result) -> list[Answer]:
     else:
         parts = (_says, _decisive, _enough, _moves, _nearest_line, _unusual, _differ)
         first = [line for part in parts if (line := part(result)) is not None]
+    if result.located is not None:
+        located = where_lines(result, lambda *one: cut(input_title(*one), 24), MOST_NAMED)
+        first = [_line_of("says", str(first[0])), *(_line_of("moves", line) for line in located)]
     last = [] if result.control is None else [_line_of("control", str(result.control))]
     last.append(_line_of("promise", promise_line(result)))
     notes = telling_notes(result)
@@ -320,7 +327,7 @@ def _decisive(result: Result) -> Answer | None:
     decided, total = result.decided, len(result.input_names)
     if decided is None:
         return None
-    root, needed = whole_inputs(result), finest_of(result, decided.necessary)
+    root, needed = whole_inputs(result), finest_of(result, decided.necessary & ~doubtful(result))
     below, share = np.flatnonzero(needed & ~root), np.nan_to_num(decided.share, nan=-1.0)
     unresolved = _inputs_of(result, needed & root)
     limit = f"not resolved below {_name_of_root(result)}"
@@ -398,15 +405,23 @@ def _moves(result: Result) -> Answer | None:
     if not rows.size:
         whole = f", not resolved below {_name_of_root(result)}" * bool(moved.moves.any())
         return _line_of("moves", f"nothing alone by more than {number(moved.least)}{tail}{whole}")
-    if total == 1 or result.modality == "text":
+    shared = total > 1 and len(np.unique(result.subset_of[rows])) < len(rows)  # regions of one name in many images
+    if total == 1 or (result.modality in INPUTS and not (result.modality == "image" and shared)):
         rows = rows[np.argsort(-np.abs(moved.drop[rows]), kind="stable")]
         head = "" if total == 1 else f"{len(rows):,} parts in {len(np.unique(result.input_of[rows])):,} of {total:,}: "
         ends = zip(moved.drop[rows], moved.low[rows], moved.high[rows], strict=True)
         words = [f" {with_interval(*three) if total == 1 else number(three[0], sign=True)}" for three in ends]
+        if result.modality == "image":
+            words = [f" {size_words(result, int(row), brief=row != rows[0])}" for row in rows]
         return _listing("moves", head, list(zip((_name(result, int(j)) for j in rows), words, strict=True)), tail)
-    by_how_much = {}
+    by_how_much: dict[str, str] = {}
     for j in np.unique(result.subset_of[rows]).tolist():
-        drops = moved.drop[rows[result.subset_of[rows] == j]]
+        alike = rows[result.subset_of[rows] == j]
+        drops = moved.drop[alike]
+        if result.modality == "image":  # as in the image in the middle
+            middle = int(alike[np.argsort(drops)[len(drops) // 2]])
+            by_how_much[result.subset_names[j]] = f" {size_words(result, middle, brief=bool(by_how_much))}"
+            continue
         size = number(float(np.abs(drops).mean()))
         by_how_much[result.subset_names[j]] = (
             f" {'+' if (drops > 0).all() else '−' if (drops < 0).all() else '±'}{size}"
@@ -417,7 +432,7 @@ def _moves(result: Result) -> Answer | None:
 
 def _moving(result: Result, moved: Moved) -> Bools:
     """Return which parts (H,) move the output, without those that one of their parts moves half as far as they do."""
-    layers, moving = result.hypotheses.layers, moved.moves.copy()
+    layers, moving = result.hypotheses.layers, moved.moves & ~doubtful(result)
     if layers is None:
         return moving
     rows = np.flatnonzero(moved.moves)
@@ -444,7 +459,7 @@ def _nearest_line(result: Result) -> Answer | None:
 def _unusual(result: Result) -> Answer:
     """Return the parts in which inputs are unusual beside their counterfactuals."""
     total, root = len(result.input_names), whole_inputs(result)
-    chosen = headline_parts(result, result.chosen) & ~trivial(result)
+    chosen = headline_parts(result, result.chosen & ~doubtful(result)) & ~trivial(result)
     below = np.flatnonzero(chosen & ~root)
     picked = any(note.code in PICKED for note in result.run_notes)
     tail = f", unless picked by {'its' if total == 1 else 'their'} output" if picked else ""
@@ -572,6 +587,11 @@ def spread(result: Result) -> float:
     return float(np.ptp(known)) if known.size else 0.0
 
 
+def doubtful(result: Result) -> Bools:
+    """Return regions (H,) of which a finding may be due to their fills: no headline counts them."""
+    return np.zeros(len(result.chosen), bool) if result.fills is None else result.fills.doubtful
+
+
 def trivial(result: Result) -> Bools:
     """Return which effects (H,) are too small to be shown as a finding."""
     return np.asarray(np.nan_to_num(np.abs(result.effects.effect), nan=np.inf) < TRIVIAL * spread(result))
@@ -584,6 +604,7 @@ def telling_notes(result: Result) -> list[Note]:
     """
     shown = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]
     shown += [caveat for caveat in result.guarantee.caveats if caveat.code in DOUBTS]
+    shown += [note for note in result.notes if note.code in OF_GIVEN]
     limits = [note for note in result.notes if note.code in BINDING and _binds(result, note)]
     return shown if result.chosen.any() else [*shown, *limits[:1]]
 
@@ -597,6 +618,8 @@ def _binds(result: Result, note: Note) -> bool:
 
 def promise_line(result: Result) -> str:
     """Return what is promised, in one line."""
+    if result.located is not None:
+        return promise_of_where(result)
     controls, most, other = result.guarantee.controls, percent(result.alpha), percent(result.record.alpha)
     further = result.decided is not None or result.over_inputs is not None
     if controls == "nothing":
@@ -614,6 +637,8 @@ def promise_line(result: Result) -> str:
 
 def other_promises(result: Result) -> list[str]:
     """Return what is promised of decisions and of features, each with what it assumes of the sampler."""
+    if result.located is not None:
+        return [meaning_of_where(result)]
     record, layered = result.record, result.hypotheses.layers is not None
     decisions = [] if result.decided is None and result.moved is None else [promise_of_decisions(record, layered)]
     return decisions + ([] if result.over_inputs is None else [promise_of_features(record, layered)])
@@ -688,7 +713,9 @@ def output_label(result: Result, index: int | None = None) -> str:
         return f"{link} of {name or 'the output'}"
     if result.output_names is None or not result.outputs.size:
         return "output"
-    return f"probability of {name}" if are_probabilities(result.outputs) else f"output for {name}"
+    probable = are_probabilities(result.outputs)
+    probable |= result.modality in INPUTS and result.moved is not None and are_logits(result.outputs)
+    return f"probability of {name}" if probable else f"output for {name}"
 
 
 def effect_label(result: Result, index: int | None = None) -> str:
@@ -696,12 +723,22 @@ def effect_label(result: Result, index: int | None = None) -> str:
     return f"change in the {output_label(result, index)}"
 
 
+def shown_effects(result: Result) -> Effects:
+    """Return the sizes that are shown: of images by how much each region moves the output, given x."""
+    moved, effects = result.moved, result.effects
+    if moved is None or result.modality not in INPUTS:
+        return effects
+    if result.modality == "text" and np.isfinite(effects.effect).any():
+        return effects
+    return Effects(moved.drop, moved.low, moved.high)
+
+
 def rounded_effects(result: Result) -> tuple[Floats, Floats, Floats]:
     """Return effects (H,) and the ends of their intervals to a thousandth of the largest of their input.
 
     What is nothing beside it reads 0, and not -1.72e-07.
     """
-    effects, largest = result.effects, np.zeros(len(result.input_names))
+    effects, largest = shown_effects(result), np.zeros(len(result.input_names))
     np.maximum.at(largest, result.input_of, np.nan_to_num(np.abs(effects.effect)))
     linked = LINKS.get(str(result.record.link))
     if not linked and result.output_names is not None and result.outputs.size and are_probabilities(result.outputs):
@@ -725,7 +762,10 @@ def rows_of(result: Result, index: int) -> Ints:
 
 def marked(result: Result) -> Bools:
     """Return which hypotheses (H,) are unusual, or decisive."""
-    return result.chosen if result.decided is None else result.chosen | result.decided.necessary
+    sure = result.chosen if result.decided is None else result.chosen | result.decided.necessary
+    if result.moved is not None and result.modality in INPUTS:  # given x first
+        sure = sure | result.moved.moves
+    return sure & ~doubtful(result)
 
 
 def input_index(result: Result, name: object) -> int:
@@ -794,6 +834,14 @@ def tree_order(result: Result) -> tuple[Ints, Ints]:
 
 
 # Lines and charts
+
+
+def of_intervals(result: Result) -> str:
+    """Return what the intervals of effects are of."""
+    if result.located is None:
+        return OF_INTERVALS
+    return "A 95 % interval says how large one effect is, by itself."
+
 
 Scale = Callable[[float], float | None]
 
@@ -896,7 +944,12 @@ def global_chart(result: Result) -> Chart:
 def _chart(result: Result) -> Chart | None:
     """Return the chart beside the first sentence."""
     decided, over, chosen = result.decided, result.over_inputs, result.chosen
-    if decided is not None and (len(result.input_names) == 1 or decided.necessary.any()):
+    where = result.located is not None and result.moved is not None
+    if where and len(result.input_names) > 1:
+        last = {smallest(result, i) for i in range(len(result.input_names))}
+        least = np.array([row in last for row in range(len(chosen))])
+        return _counts(result, least, "by the smallest region that moves the output")
+    if not where and decided is not None and (len(result.input_names) == 1 or decided.necessary.any()):
         if len(result.input_names) > 1 and len(np.unique(result.subset_of[decided.necessary])) > 2:
             title = "by the finest part that is decisive"
             return _counts(result, finest_of(result, decided.necessary), title)
@@ -912,9 +965,11 @@ def _chart(result: Result) -> Chart | None:
     rows = rows[np.isfinite(result.effects.effect[rows])]
     if not len(rows):
         return None
-    lines, zero = effect_lines(result, strongest(result, rows, chosen, MOST_LINES), chosen)
+    sure = marked(result) if where else chosen
+    lines, zero = effect_lines(result, strongest(result, rows, sure, MOST_LINES), sure)
     title = f"{input_title(result, index)}: {effect_label(result, index)}"
-    return Chart(title, lines, "zero", zero, f"{KEY.format(blue='unusual')} {OF_INTERVALS}")
+    blue = "moves the output" if where else "unusual"
+    return Chart(title, lines, "zero", zero, f"{KEY.format(blue=blue)} {of_intervals(result)}")
 
 
 def _decision_chart(result: Result, index: int) -> Chart:

@@ -138,6 +138,15 @@ def _weak(pooled: bool) -> str:
     return f"Nothing is unusual by itself at this alpha, though all together depart from chance.\nLook at {where}."
 
 
+def _given_open(decisive: int, moves: int, size: int, most: int) -> str:
+    open_ones = [f"whether {decisive} of {size} parts are decisive"] * (decisive > 0)
+    open_ones += [f"whether {moves} of {size} move the output"] * (moves > 0)
+    return (
+        f"{most} draws of each did not settle {' and '.join(open_ones)}.\nThere the estimate is above what is to be "
+        "shown, but not surely; draws= takes more."
+    )
+
+
 def _spreads(wide: str, narrow: str, ratio: float) -> str:
     times = f"{ratio:.1f} times" if ratio < 100 else "more than 100 times"
     return (
@@ -252,6 +261,11 @@ RUN_NOTES: dict[str, Sentence] = {
         "Use test='sequential', more than draws={draws} or a larger alpha."
     ),
     "competition-least": "{test} at alpha={alpha:g} chooses at least {least} hypotheses of a family or none.",
+    "given-reach": (
+        "With at most {draws} draws of each, none of {size} parts can be called decisive alone, even if all its draws "
+        "change the decision.\nOver so many at alpha={alpha:g} that takes draws={needed}."
+    ),
+    "given-open": _given_open,
     "e-values-together": lambda draws, together, family: (
         f"e-bh with draws={draws} needs {together} of {family} hypotheses near their largest e-value, {draws + 1}.\n"
         "rule='by' finds more where draws are cheap."
@@ -326,12 +340,12 @@ RUN_NOTES: dict[str, Sentence] = {
     ),
     "ordinary": (
         "To the model these inputs are ordinary for this reference: no output departs from chance.\n"
-        "That is the right answer if they come from the population of the reference; to learn what sets them apart, "
+        "Nothing else is to be expected of the population of the reference; to learn what sets them apart, "
         "take as reference what you compare against (controls, the other class, last year)."
     ),
     "as-drawn": (
         "The inputs are as the sampler would draw them: the evidence shows no departure from the null.\n"
-        "That is the right answer where what is tested might as well have been drawn; to learn what sets it apart, use "
+        "Nothing else is to be expected where it might as well have been drawn; to learn what sets it apart, use "
         "a sampler of what you compare against (other images, texts of the other class)."
     ),
     "nearly-all": (
@@ -524,11 +538,49 @@ def _fills_judged(
     )
 
 
-IMAGE_NOTES: dict[str, Sentence] = {"files-ignored": _files_ignored, "fills-judged": _fills_judged}
+IMAGE_NOTES: dict[str, Sentence] = {
+    "files-ignored": _files_ignored,
+    "fills-judged": _fills_judged,
+    "fills-doubtful": (
+        "{count} of {findings} findings are not counted: their fills look odd, and real patches do not bear them out.\n"
+        "They are hatched in the pictures. Where most fills of a region look odder than 95 of 100 real patches, ten "
+        "patches of real images take their place; a finding counts if the output changes as much with these."
+    ),
+    "fills-alike": (
+        "Draws are alike: {regions} of {size} regions have {different} different fills in {draws} draws.\nOnly "
+        "different ones count in intervals of what is decisive or moves."
+    ),
+    "painted-again": lambda regions, fills: (
+        f"{fills} fills may show again what was removed: {shortened(list(regions), 3)}.\nThe model's output stays "
+        "there, while most fills of the same region take it away. Look at them in the report."
+    ),
+    "donor-alone": "Patches come from the image itself, which may show the same thing twice: give donor(reference).",
+    "where-no-donors": lambda names, of: (
+        f"No other photograph lacks the class{' of ' + shortened(names) if of > 1 else ''}, so none was cut up: "
+        "fills are mean colour and smooth noise only.\nGive others with donors=."
+    ),
+}
 TEXT_NOTES: dict[str, Sentence] = {
     "unknown-words": (
-        "{unknown} of {tested} words are outside the infiller's vocabulary: the promise does not cover them.\n"
-        "They were compared with words inside it."
+        "{unknown} of {tested} words are outside the sampler's vocabulary: marked, and not judged as unusual.\n"
+        "It cannot draw them, so they would look unusual whatever the model relies on; what they move is given."
+    ),
+    "plain-words": (
+        "Words were drawn among the {plain:,} that are as common in every class of your {texts:,} texts.\n"
+        "Those are {share:.0%} of what stands there; {left} texts that are explained were not used."
+    ),
+    "other-class": (
+        "Hardly any words are as common in every class ({plain} of {words}): drawn were words of {classes}, by how "
+        "common they are there.\n"
+        "What is found is unusual for those texts; target= names another class to compare with the others."
+    ),
+    "few-candidates": lambda needed, most, family, together: (
+        f"One of {family} spans alone needs {needed} candidates to be unusual, the pool has at most {most}.\n"
+        + (
+            "So nothing can be: give more texts, test fewer spans, or ask what they move."
+            if together is None
+            else f"So none is unless {together} of them are together: give more texts, or test fewer spans."
+        )
     ),
     "few-foils": "For some spans the pool of foils has only {candidates} candidates; more texts would help.",
     "parsed-phrases": "Phrases are {kind} of spaCy's {model}.",
@@ -540,10 +592,14 @@ TEXT_NOTES: dict[str, Sentence] = {
 CONTEXT_NOTES: dict[str, Sentence] = {
     "budget-spent": "The budget ended the run after {calls:,} calls.\nWhat was not decided by then is open.",
     "foils-dropped": "Parts were deleted, which no prompt of the same kind would show; nothing is promised.",
-    "answers-vary": "The model gave another answer to the same prompt.\nIntervals take its answers for fixed; ask with "
+    "answers-vary": "The model gave another answer to the same prompt.\nNothing is promised of such answers: ask with "
     "temperature 0, or give samples=5.",
+    "answer-rare": "Of {of} fresh answers to {prompt} only {same} are the one explained.",
     "answer-not-scored": "This model tells no log-probabilities: the answer given was not tested, decisions were.",
-    "foils-limit": "{draws} foils of a part cannot make one of {parts} decisive.\nGive more draws, or parts='zoom'.",
+    "foils-limit": "{draws} different foils of a part cannot make one of {parts} decisive; {needed} could.\nGive more "
+    "of them and draws={needed}, or parts='zoom'.",
+    "foils-repeat": "Of {draws} foils of {part} {repeated} repeat another one: shares hold for these foils.",
+    "few-texts": "Where parts go together, shares hold for the {texts} foils given, not for others like them.",
 }
 MULTIMODAL_NOTES: dict[str, Sentence] = {
     "parts-apart": (
@@ -794,6 +850,11 @@ def guarantee(
             over = "the columns of this data set and, separately, over its groups of columns"
         needs = f"{assumption}, and {promise.needs}"
         return Guarantee(promise.controls, alpha, over, needs, by, caveats, sampler=assumed(record))
+    if test == "where":
+        needs = f"{promise.needs}; x is fixed, so how photographs were picked does not matter"
+        return Guarantee(
+            promise.controls, alpha / 4, "the regions of each photograph", needs, promise.proven_by, caveats
+        )
     over = "all hypotheses of the run" if family == "run" else "the hypotheses of each single input (not over the run)"
     if layered:
         over = "the hypotheses of each resolution (not over all resolutions together)"

@@ -17,7 +17,7 @@ from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
 from butfor.inference.decisions import Decision, DecisionRule, FlipShare
 from butfor.inference.features import Fit
-from butfor.inference.moves import MeanChange
+from butfor.inference.moves import BoundedChange, MeanChange
 from butfor.inference.statistics import StatisticSpec, Target, linked, pick
 from butfor.models.wrap import Wrapped
 from butfor.results.result import Decided, Moved, Stay
@@ -30,7 +30,12 @@ from butfor.types import Bools, Floats, InputError, Ints, Subset
 CONFIDENCE = 0.95
 FIT_SHARE = 0.2  # of the error level, by subset, where intervals hold together: one fit is shared by all inputs
 MOST_DRAWS = 400
-FIRST_ADDED, GROWTH = 16, 1.25  # draws that are added where a decision is still open, and by how much that grows
+FIRST_ADDED, GROWTH, GROWTH_OF_FEW = (
+    16,
+    1.25,
+    1.5,
+)  # draws that are added where a decision is still open, and by how much that grows
+DEAR_DRAWS, DEAR_ADDED = 40, 12  # the most draws where each costs much, and the first that are added
 FIRST_DRAWS, FIRST_ROUNDS = 64, 8  # of everything but a subset, where it is asked whether the subset is sufficient
 
 
@@ -83,16 +88,16 @@ def decide(
     usable: Bools | None = None,
     resolution: Ints | None = None,
     most: int | None = None,
+    different: Ints | None = None,
 ) -> Decided:
     """Return the probability of another decision of every hypothesis, with its 95 % interval, and what is necessary.
 
     Drawing goes on until that rule has decided (`DecisionRule`), or to a cap. `off` says by how much shares (H,) are
     too high, `usable` (H,) of which subsets something can be said, `resolution` (H,) which hypotheses are one layer.
-    The cap is `most` draws; where a draw costs much none are added unless it is given.
+    The cap is `most` draws; of images and texts none are added here unless it is given (`draw_given`). Of draws of
+    which some are alike only those that are `different` (H,) count.
     """
-    if resolution is None:
-        layers = hypotheses.layers
-        resolution = np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
+    resolution = _resolution(hypotheses) if resolution is None else resolution
     error = _error(hypotheses, fit)
     rule = _rule(hypotheses, settings, settings.level, resolution, usable)
 
@@ -102,10 +107,12 @@ def decide(
         return counted if off is None else replace(counted, off=off(counted.share))
 
     before = flips.draws.copy()
-    if most is not None or _adds_draws(hypotheses):
+    if most is not None or hypotheses.items.shares_subsets:
         cap, first = MOST_DRAWS if most is None else most, max(FIRST_ADDED, FIRST_ROUNDS // 2 * flips.together)
         _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap), "decision", meter, first)
     counted = shares()
+    if different is not None:
+        counted = counted.drawn(np.minimum(counted.draws, different))
     low, high = rule.bounds(counted)
     return Decided(
         share=counted.share,
@@ -128,26 +135,114 @@ def move(
     meter: Meter,
     scale: Scale,
     usable: Bools | None = None,
+    different: Ints | None = None,
 ) -> Moved:
     """Return by how much every subset moves the output, with its 95 % interval, and what moves it by more than little.
 
-    `scale` is the range of changes (2, n) of each input and the change that is little.
+    `scale` is the range of changes (2, n) of each input and the change that is little; `different` is as in `decide`.
     """
     error, (ends, least) = _error(hypotheses, fit), scale
-    layers = hypotheses.layers
-    resolution = np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
-    rule = _rule(hypotheses, settings, least, resolution, usable)
+    rule = _rule(hypotheses, settings, least, _resolution(hypotheses), usable)
+    if settings.test.name in ("sequential", "irt") and hypotheses.items.shares_subsets:  # others are for few draws
 
-    def sizes() -> MeanChange:
-        return moves.means(error, ends[:, hypotheses.input_of]).turned()
+        def sizes() -> MeanChange:
+            return moves.means(error, ends[:, hypotheses.input_of]).turned()
 
-    if settings.test.name in ("sequential", "irt") and _adds_draws(hypotheses):  # other tests are for few draws
         _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS), "moves", meter)
-    means = moves.means(error, ends[:, hypotheses.input_of])
+    means = changes_seen(hypotheses, moves, ends, error, different)
     low, high = rule.bounds(means)
     unusable = ~np.isfinite(means.mean) | (False if usable is None else ~usable)
-    low, high = (np.where(unusable, end, known) for end, known in zip(means.ends, (low, high), strict=True))
+    widest = ends[:, hypotheses.input_of] if isinstance(means, BoundedChange) else means.ends
+    low, high = (np.where(unusable, end, known) for end, known in zip(widest, (low, high), strict=True))
     return Moved(means.mean, low, high, rule.established(means.turned()) & ~unusable, least)
+
+
+def changes_seen(
+    hypotheses: Hypotheses, moves: Moves, ends: Floats, error: Floats, different: Ints | None = None
+) -> MeanChange | BoundedChange:
+    """Return what the draws have changed: one by one where they are few and of a probability."""
+    by_row = ends[:, hypotheses.input_of]
+    if moves.look.each and not error.any() and np.allclose(ends[1] - ends[0], 1.0):
+        return moves.bounded(by_row, different)
+    return moves.means(error, by_row)
+
+
+def draw_given(
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    flips: Flips | None,
+    moves: Moves,
+    settings: Settings,
+    meter: Meter,
+    scale: Scale,
+    usable: Bools | None = None,
+    different: Callable[[], Ints | None] | None = None,
+) -> Note | None:
+    """Draw on for images and texts where more draws may show that a part is decisive or moves; say what stays open.
+
+    Those are drawn on whose share of other decisions, or whose change, is above what is to be shown: in growing rounds,
+    to a cap, until it is shown. Every draw that is `different` counts for both questions. Both are valid however
+    drawing is stopped.
+    """
+    error, (ends, least), layer = _error(hypotheses, None), scale, _resolution(hypotheses)
+    by_flips = _rule(hypotheses, settings, settings.level, layer, usable)
+    by_moves = _rule(hypotheses, settings, least, layer, usable)
+    dear, cap = is_dear(hypotheses), most_given(hypotheses, settings)
+
+    def still_open() -> tuple[Bools, Bools]:
+        counts = None if different is None else different()
+        changed = changes_seen(hypotheses, moves, ends, error, counts).turned()
+        moving = (np.nan_to_num(changed.mean) > least) & (changed.draws > 0)
+        moving &= ~by_moves.established(changed)
+        deciding = np.zeros_like(moving)
+        if flips is not None:
+            shares = flips.shares(error)
+            shares = shares if counts is None else shares.drawn(np.minimum(shares.draws, counts))
+            deciding = (np.nan_to_num(shares.share) > settings.level) & (shares.draws > 0)
+            deciding &= ~by_flips.established(shares)
+        return deciding, moving
+
+    size, number = min(DEAR_ADDED if dear else FIRST_ADDED, hypotheses.round_draws), 0
+    meter.stage("given", None)
+    while not info_of(hypotheses.sampler).deterministic:
+        deciding, moving = still_open()
+        wanted = (deciding | moving) & (moves.draws < cap) & (True if usable is None else usable)
+        if not wanted.any():
+            break
+        size = min(size, max(1, cap - int(moves.draws[wanted].min())))
+        draw_for(hypotheses, evaluator, wanted, f"given {number}", size)
+        size, number = min(round(size * GROWTH_OF_FEW), hypotheses.round_draws), number + 1
+    deciding, moving = still_open()
+    values = {"decisive": int(deciding.sum()), "moves": int(moving.sum()), "size": hypotheses.size, "most": cap}
+    return Note("given-open", "limit", values) if values["decisive"] or values["moves"] else None
+
+
+def is_dear(hypotheses: Hypotheses) -> bool:
+    """Return whether a draw costs much: an image's fill, or what a large language model writes."""
+    return hypotheses.items.costly or info_of(hypotheses.sampler).dear
+
+
+def most_given(hypotheses: Hypotheses, settings: Settings) -> int:
+    """Return the most draws of a part of an image or a text: fewer where each costs much, or `draws=` there."""
+    if not is_dear(hypotheses):
+        return MOST_DRAWS
+    return DEAR_DRAWS if settings.draws is None else settings.draws
+
+
+def reach_given(hypotheses: Hypotheses, settings: Settings) -> Note | None:
+    """Return a note where a part that always changes the decision cannot be called decisive if it is the only one."""
+    most, size = most_given(hypotheses, settings), hypotheses.size
+    largest = min(1 - CONFIDENCE, settings.alpha / max(1, size))
+
+    def reached(draws: int) -> bool:
+        always = FlipShare(np.array([draws]), np.ones(1), np.zeros(1))
+        return bool(always.low(largest)[0] > settings.level)
+
+    if info_of(hypotheses.sampler).deterministic or reached(most):
+        return None
+    needed = next((draws for draws in range(most, 1000) if reached(draws)), 1000)
+    values = {"draws": most, "size": size, "alpha": settings.alpha, "needed": needed}
+    return Note("given-reach", "limit", values)
 
 
 LITTLE, LITTLE_SHARE = 0.05, 0.1  # of a probability; of the spread of outputs over the reference
@@ -178,8 +273,9 @@ def scale_of_changes(spec: StatisticSpec, settings: Settings, outputs: Floats, r
     return np.stack([here - top, here - bottom]), little
 
 
-def _adds_draws(hypotheses: Hypotheses) -> bool:
-    return hypotheses.items.shares_subsets and not hypotheses.items.costly
+def _resolution(hypotheses: Hypotheses) -> Ints:
+    layers = hypotheses.layers
+    return np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
 
 
 def _draw_on(

@@ -36,7 +36,7 @@ from butfor.run.watchers import Flips
 from butfor.settings import Settings
 from butfor.types import Bools, Floats, Ints, Subset
 
-MOST_MEMBERS = 4
+SHARES = (0.5, 0.25, 0.125, 0.125)  # of alpha, for sets of one part, of two, three and four
 # hypotheses in which all but a set is redrawn, which of them (H,) are worth drawing, and what each of them (H) keeps
 Proposal = tuple[Hypotheses, Bools, Sequence[tuple[str, ...]]]
 
@@ -70,16 +70,17 @@ def smallest_sets(
 ) -> Sets:
     """Return the smallest sets that surely keep decisions of inputs `tested` (n,) more often than `settings.enough`.
 
-    Of the statements on sets of one size at most a share alpha is wrong on average; none of them is made where inputs
-    redrawn as a whole get the decision as often.
+    Of all statements at most a share alpha is wrong on average: each size has its share of alpha, and what is wrong
+    among all is at most the sum of what is wrong of each size. None is made where inputs redrawn as a whole get the
+    decision as often.
     """
     assert settings.enough is not None
     low, high = keeps.base.bounds(1 - CONFIDENCE)
     open_inputs = tested & ~(low > settings.enough)
-    at_level = replace(settings, level=settings.enough)
     tried: list[KeptSet] = []
     meter.stage("enough", None)
-    for size in range(1, MOST_MEMBERS + 1):
+    for size, share in enumerate(SHARES, 1):
+        at_level = replace(settings, level=settings.enough, alpha=share * settings.alpha)
         for hypotheses, mask, kept in keeps.propose(size, np.flatnonzero(open_inputs)):
             stays = Flips(hypotheses.size, decision, stays=True, together=keeps.together)
             watching = replace(evaluator, memory=None, watchers=(stays,), failed={})

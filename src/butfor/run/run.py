@@ -36,23 +36,44 @@ from butfor.evaluation.hypotheses import (
 from butfor.evaluation.items import Items, ListItems, TableItems
 from butfor.evaluation.journal import Journal, fingerprint, items_digest, journal
 from butfor.evaluation.progress import Meter, Progress, Report, Rows, reporting
-from butfor.evaluation.samplers import info_of, method, name_of
+from butfor.evaluation.samplers import Sampler, info_of, method, name_of
 from butfor.evaluation.workers import engine_for, worker_states
 from butfor.inference.decisions import Decision
 from butfor.inference.effects import Effects, Estimates
 from butfor.inference.features import LEAST_INPUTS, Features, Fit, features
 from butfor.inference.selection import Choice
 from butfor.inference.sequential import first_batch
-from butfor.inference.statistics import PartialEvidence, Picked, StatisticSpec, Target, averaged_target, linked
+from butfor.inference.statistics import (
+    PartialEvidence,
+    Picked,
+    Scale,
+    StatisticSpec,
+    Target,
+    averaged_target,
+    linked,
+    softmax,
+)
 from butfor.models import Wrapped
+from butfor.models.wrap import content_digest
 from butfor.results.notes import called_alike, chooses_nothing, failures, largest_family, looks_picked, reach
 from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
-from butfor.results.result import Control, Decided, Kept, Moved, Result, Sets
-from butfor.results.summary import are_probabilities
+from butfor.results.result import Control, Decided, Fills, Kept, Moved, Result, Sets
+from butfor.results.summary import are_logits, are_probabilities
 from butfor.results.words import Note, as_note
 from butfor.run.control import LEAST_ROWS, ROWS_FEW, SEEN_Z, control, seen_by_model, size_of
-from butfor.run.decisions import decide, decided_otherwise, move, scale_of_changes, sufficiency, watch_decisions
+from butfor.run.decisions import (
+    decide,
+    decided_otherwise,
+    draw_given,
+    is_dear,
+    move,
+    reach_given,
+    scale_of_changes,
+    sufficiency,
+    watch_decisions,
+)
 from butfor.run.enough import Keeps, kept_parts, smallest_sets
+from butfor.run.fills import fill_notes, tried_again
 from butfor.run.proposed import Proposed
 from butfor.run.tests import (
     Performed,
@@ -64,7 +85,7 @@ from butfor.run.tests import (
     perform,
     ranked_root,
 )
-from butfor.run.watchers import FirstDraws, Flips, Keeper, Moves
+from butfor.run.watchers import Different, FirstDraws, Flips, Keeper, Moves
 from butfor.settings import Settings
 from butfor.streams import stream
 from butfor.types import (
@@ -129,10 +150,13 @@ class RunContext:
     inputs: TableInputs | ImageInputs | TextInputs | MultimodalInputs  # for the record of the run
     keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
     data_dependent: bool = False  # whether subsets were picked by what is in them
-    kept_notes: Callable[[Hypotheses, Kept], Note | str | None] | None = None  # a caveat of the promise
+    # a caveat of the promise, and of which hypotheses (H,) the counterfactuals look odd
+    judge: Callable[[Hypotheses, Kept], tuple[Note, Bools] | None] | None = None
+    other_sampler: Sampler | None = None  # by which findings are tried again where counterfactuals look odd
     reference: Reference | None = None
     parts: Parts | None = None  # of which some may be enough, where there is no reference
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
+    uncovered: tuple[int, ...] = ()  # hypotheses whose observed value the sampler cannot draw: never chosen
     immovable: Bools | None = None  # (S,) subsets that the rest of the input fixes: nothing is said of them
     read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
 
@@ -186,6 +210,7 @@ def record_of(
         set_aside=set_aside,
         exact=exact,
         untested=tuple(sorted(start.plain.failed)),
+        uncovered=context.uncovered,
         interrupted=interrupted,
         sampler=repr(hypotheses.sampler),
         assumes=sampler.assumes,
@@ -327,6 +352,10 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
         notes += decided_otherwise(context.wrapped, hypotheses.items, seen.outputs, size)
     _fit(hypotheses, report)
     _warn_of_reach(hypotheses, settings, choice)
+    short = None if flips is None or hypotheses.items.shares_subsets else reach_given(hypotheses, settings)
+    if short is not None:
+        warn_user(str(short), ReachWarning)
+        notes.append(short)
     meter = Meter(report, seen.rows + n_evaluations, partial(worker_states, kept.engine))
     plain = Evaluator(
         context.wrapped.call,
@@ -442,7 +471,9 @@ def _judged_rows(context: RunContext, checked: Control | None, *, seen_by_model:
         right &= checked.calibrated
     if seen_by_model and context.reference is not None and context.reference.root is not None:
         right[context.reference.root] = False
-    return None if right.all() else np.asarray(right[context.hypotheses.subset_of])
+    judged = np.asarray(right[context.hypotheses.subset_of])
+    judged[list(context.uncovered)] = False
+    return None if judged.all() else judged
 
 
 PATIENCE, LONG = 2.0, 300.0  # seconds of fitting after which it is seen how long it will take, and what is long
@@ -490,7 +521,9 @@ def _statistic(
     linked(seen.outputs, settings.link)  # refuses a link that does not fit, before anything is drawn
     one_sided = name in ("predicted", "observed-class")
     alternative = settings.alternative or ("greater" if one_sided else "two-sided")
-    class_of_each = target.kind == "predicted" and test.name in ("sequential", "irt") and settings.rule != "e-bh"
+    outlier = _outlier(context.hypotheses, settings, target, alternative, seen.outputs)
+    predicts = target.kind == "predicted" and outlier is None
+    class_of_each = predicts and test.name in ("sequential", "irt") and settings.rule != "e-bh"
     picked = None if settings.picked is None else Picked(settings.picked)
     if picked is not None and not (passed := picked.passes(seen.outputs)).all():
         row = int(np.flatnonzero(~passed)[0])
@@ -504,8 +537,29 @@ def _statistic(
         picked=picked,
         margin=float(settings.min_effect or 0.0),
         class_of_each=class_of_each,
+        outlier=outlier,
     )
     return spec, name, names
+
+
+def _outlier(
+    hypotheses: Hypotheses, settings: Settings, target: Target, alternative: str, outputs: Floats
+) -> Scale | None:
+    """Return on which scale outputs are compared where no class is picked; None: one is.
+
+    Of images and texts, with draws that are all there when they are compared. Where one side, a link or a least effect
+    is asked about, that is a question about one number.
+    """
+    test, known = settings.test, outputs[np.isfinite(outputs).all(axis=1)]
+    fixed = test.name == "few-shot" or (test.name == "irt" and not test.early_stop)
+    lists = method(hypotheses.sampler, "lists") is not None and test.name == "irt"
+    if hypotheses.items.shares_subsets or target.kind != "predicted" or not fixed or lists or not len(known):
+        return None
+    if alternative != "greater" or settings.link is not None or settings.min_effect is not None:
+        return None
+    if are_logits(known):
+        return "logits" if known.shape[1] > 2 else None  # of two scores the softmax is 1 at either side: no power
+    return "shares" if are_probabilities(known) else "marginal"
 
 
 def _warn_of_reach(hypotheses: Hypotheses, settings: Settings, choice: Choice) -> None:
@@ -532,7 +586,12 @@ def with_estimates(conclusions: Effects, first: Estimates, fresh: Bools, sure: B
 
 
 def manifest(
-    hypotheses: Hypotheses, model_name: str, batch_rows: int, settings: Settings, reference: Any = None
+    hypotheses: Hypotheses,
+    model_name: str,
+    model: Model,
+    batch_rows: int,
+    settings: Settings,
+    reference: Any = None,
 ) -> dict[str, str]:
     """Return what a run depends on: version, settings, and digests of model, data, reference and sampler."""
 
@@ -556,6 +615,8 @@ def manifest(
             with suppress(Exception):  # it raises again when it is used
                 sampler.update(fingerprint(draw(quiet, Job(block, 1, "fingerprint")).values))
     lines = {"butfor": __version__, "model": model_name, "data": items_digest(hypotheses.items).hex()}
+    content = content_digest(model)
+    lines |= {} if content is None else {"content of the model": content}
     lines |= {} if reference is None else {"reference": items_digest(reference).hex()}
     lines |= {"sampler": sampler.hexdigest(), "subsets": digest(repr(hypotheses.subset_names))}
     names = [field.name for field in fields(settings) if field.name != "options"]  # may be others when a run goes on
@@ -570,7 +631,9 @@ def run(context: RunContext, settings: Settings) -> Result:
     """Return the result of a run: look at the model, check the sampler, draw, choose, estimate, decide."""
     hypotheses, reference = context.hypotheses, context.reference
     compared = None if reference is None else reference.items
-    lines = partial(manifest, hypotheses, context.model_name, context.batch_rows, settings, compared)
+    lines = partial(
+        manifest, hypotheses, context.model_name, context.wrapped.call, context.batch_rows, settings, compared
+    )
     answers = journal(engine_for(settings.options.workers), context.wrapped.call, settings.options.run_dir, lines)
     with answers as kept, reporting(settings.options.progress) as report:
         if settings.test.name != "osft":  # a sampler that always draws the same leaves nothing to compare with
@@ -583,8 +646,12 @@ def run(context: RunContext, settings: Settings) -> Result:
         count, room = context.keep if settings.picked is None else (0, 0)  # a rule rejects some of what is drawn
         keeper = Keeper(count, schedule(hypotheses, settings, start.spec)[1], room)
         memory = remembering(hypotheses, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
-        moves = Moves(hypotheses.size, start.spec.target, settings.link, start.spec.rounding)
-        watching = (keeper, first, moves) if start.flips is None else (keeper, first, moves, start.flips)
+        each, logits = _watched_one_by_one(hypotheses), _as_probabilities(hypotheses, settings, start.seen.outputs)
+        target, rounding = start.spec.target, start.spec.rounding
+        moves = Moves(hypotheses.size, target, settings.link, rounding, each=each, logits=logits)
+        different = Different(hypotheses.size)
+        watching: tuple[Any, ...] = (keeper, first, moves, *([] if start.flips is None else [start.flips]))
+        watching += (different,) if context.judge is not None else ()
         evaluator = replace(start.plain, memory=memory, watchers=watching)
         reference_outputs, known, rest = _root(context, hypotheses, evaluator, start)
         outcomes, meter = start.inside.outcomes, start.meter
@@ -595,13 +662,24 @@ def run(context: RunContext, settings: Settings) -> Result:
         if hypotheses.watch is not None and hypotheses.watch.is_degenerate:
             raise no_chance(hypotheses)
         estimates = without(first.estimates(), evaluator.untested(hypotheses.size))
-        conclusions = _answers(context, settings, start, evaluator, done, estimates, sure, moves, reference_outputs)
+        conclusions = _answers(
+            context, settings, start, evaluator, done, estimates, sure, moves, different, reference_outputs
+        )
         failed = failures(evaluator.failed, hypotheses.size)
         notes = [Note("not-tested", "warning", failed)] if evaluator.failed else []
         declined = settings.decide is False
         notes += [*_looks_picked(start, reference_outputs, declined), *map(as_note, _notes(context))]
         interrupted = done.interrupted or conclusions.interrupted
-        judged = None if interrupted else _judged(context, hypotheses, keeper.kept())
+        judged, odd = (None, None) if interrupted else _judged(context, hypotheses, keeper.kept())
+        fills = None
+        if context.judge is not None and conclusions.moved is not None:
+            odd = np.zeros(hypotheses.size, bool) if odd is None else odd
+            fills = Fills(odd, np.zeros(hypotheses.size, bool), different.counts)
+            answers_given = conclusions.chosen, conclusions.decided, conclusions.moved
+            again = moves.anew(), None if start.flips is None else Flips(hypotheses.size, start.flips.decision)
+            fills = tried_again(hypotheses, evaluator, context.other_sampler, again, *answers_given, fills)
+            ends = _scale(context, settings, start, reference_outputs)[0]
+            notes += fill_notes(hypotheses, moves, fills, ends[1], conclusions.findings)
         left = sum(len(block.rows) for block in rest.blocks)
         exact = int(sure.sum()) + rest.size - left if sure.any() else 0
         if not interrupted:
@@ -631,9 +709,21 @@ def run(context: RunContext, settings: Settings) -> Result:
         decided=conclusions.decided,
         moved=conclusions.moved,
         sets=conclusions.sets,
+        fills=fills,
         over_inputs=conclusions.over_inputs,
         run_notes=(*start.notes, *done.notes, *conclusions.notes, *notes),
     )
+
+
+def _watched_one_by_one(hypotheses: Hypotheses) -> bool:
+    """Return whether changes are kept one by one: of images and of texts whose draws are few."""
+    return not hypotheses.items.shares_subsets and is_dear(hypotheses)
+
+
+def _as_probabilities(hypotheses: Hypotheses, settings: Settings, outputs: Floats) -> bool:
+    """Return whether outputs are logits of which people want probabilities: of images and texts."""
+    known = outputs[np.isfinite(outputs).all(axis=1)]
+    return not hypotheses.items.shares_subsets and settings.link is None and bool(len(known)) and are_logits(known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -649,6 +739,13 @@ class Answers:
     notes: tuple[Note, ...]
     interrupted: bool  # while effects were estimated
 
+    @property
+    def findings(self) -> Bools:
+        """Hypotheses (H,) of which anything is said."""
+        decided, moved = self.decided, self.moved
+        given = False if decided is None else decided.necessary
+        return np.asarray(self.chosen | given | (False if moved is None else moved.moves))
+
 
 def _answers(
     context: RunContext,
@@ -659,6 +756,7 @@ def _answers(
     estimates: Estimates,
     sure: Bools,
     moves: Moves,
+    different: Different,
     reference_outputs: Floats | None,
 ) -> Answers:
     """The choice, and what is estimated once it is made; an interrupted run gives what it has.
@@ -681,24 +779,38 @@ def _answers(
     unused = flips is None and not enough and settings.effects is None
     fit = None if context.reference is None or unused else context.reference.fit(hypotheses)
     decided = moved = sets = over_inputs = None
-    if flips is not None and not done.interrupted and not interrupted:
+    finished, given_x = not done.interrupted and not interrupted, not hypotheses.items.shares_subsets
+    scale, counts = _scale(context, settings, start, reference_outputs), None
+    if given_x and finished:
+        every: tuple[Any, ...] = (moves, *([] if flips is None else [flips]))
+        every += (different,) if context.judge is not None else ()
+        watching = replace(evaluator, watchers=every)
+
+        def counted() -> Ints | None:
+            return None if context.judge is None or not different.counts.any() else different.counts
+
+        usable = start.choice.calibrated
+        left_open = draw_given(hypotheses, watching, flips, moves, settings, meter, scale, usable, counted)
+        messages = [*messages, *([left_open] if left_open is not None else [])]
+        counts = counted()
+    if flips is not None and finished:
         watching = replace(evaluator, memory=None, watchers=(flips,))
         too_high = None
         if checked is not None and checked.verified is not None:
             decisions = flips.decision(start.seen.outputs)
             too_high = partial(checked.verified.off, hypotheses.input_of, hypotheses.subset_of, decisions)
-        decided = decide(hypotheses, watching, flips, settings, fit, meter, too_high, start.choice.calibrated)
+        usable = start.choice.calibrated
+        decided = decide(hypotheses, watching, flips, settings, fit, meter, too_high, usable, different=counts)
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
             decided = replace(decided, stay=sufficiency(hypotheses, watching, flips.decision, settings, again, meter))
         sets, more = _enough(context, settings, start, watching, flips.decision, reference_outputs, estimates.effect)
         messages = [*messages, *more]
-    if settings.effects is not None and not done.interrupted and not interrupted:
-        scale = scale_of_changes(spec, settings, start.seen.outputs, reference_outputs)
+    if (settings.effects is not None or given_x) and finished:
         watching = replace(evaluator, watchers=(moves,))
-        usable = start.choice.calibrated
-        moved = move(hypotheses, watching, moves, settings, fit, meter, scale, usable)
-        conclusions = conclusions.widened(moved.low, moved.high, _ends(settings, start, done, wanted & ~sure))
+        moved = move(hypotheses, watching, moves, settings, fit, meter, scale, start.choice.calibrated, counts)
+        if not moves.look.logits:
+            conclusions = conclusions.widened(moved.low, moved.high, _ends(settings, start, done, wanted & ~sure))
     if not done.interrupted and context.reference is not None and settings.picked is None and enough:
         clusters = clusters_of_inputs(context, settings)
         size, usable = len(hypotheses.subset_names), start.choice.calibrated
@@ -718,6 +830,14 @@ def _answers(
     if moved is not None and untested.size:
         moved = replace(moved, moves=moved.moves & ~np.isin(np.arange(hypotheses.size), untested))
     return Answers(chosen, conclusions, decided, moved, sets, over_inputs, tuple(messages), interrupted)
+
+
+def _scale(context: RunContext, settings: Settings, start: Start, reference: Floats | None) -> tuple[Floats, float]:
+    """Return the range of changes (2, n) of the output that is moved, and which change is little."""
+    outputs = start.seen.outputs
+    if _as_probabilities(context.hypotheses, settings, outputs):
+        outputs = softmax(outputs)
+    return scale_of_changes(start.spec, settings, outputs, reference)
 
 
 def _ends(settings: Settings, start: Start, done: Performed, fresh: Bools) -> Floats | None:
@@ -832,13 +952,16 @@ def _looks_picked(start: Start, reference: Floats | None, declined: bool) -> lis
     return looks_picked(outputs[:, position], reference[:, position], output, decided=decided)
 
 
-def _judged(context: RunContext, hypotheses: Hypotheses, kept: Kept) -> Note | None:
-    """Return what the modality says of the counterfactuals that were kept; a fault there costs only that."""
+def _judged(context: RunContext, hypotheses: Hypotheses, kept: Kept) -> tuple[Note | None, Bools | None]:
+    """Return what the modality says of the counterfactuals that were kept, and of which hypotheses (H,) they look odd.
+
+    A fault there costs only that.
+    """
     try:
-        note = None if context.kept_notes is None else context.kept_notes(hypotheses, kept)
+        judged = None if context.judge is None else context.judge(hypotheses, kept)
     except Exception as error:  # what is looked at came from a user's sampler
-        return Note("not-judged", "warning", {"error": type(error).__name__, "why": str(error)})
-    return None if note is None else as_note(note)
+        return Note("not-judged", "warning", {"error": type(error).__name__, "why": str(error)}), None
+    return (None, None) if judged is None else judged
 
 
 def _notes(context: RunContext) -> Sequence[Note | str]:
@@ -909,14 +1032,20 @@ def _truth(y: object, observed: Floats, wrapped: Wrapped) -> Ints:
     labels = np.asarray(y).reshape(-1).tolist()
     if len(labels) != len(observed):
         raise InputError(f"y has {len(labels)} labels for {len(observed)} rows of data; give one for each row")
-    if wrapped.classes is not None and (unknown := set(labels) - set(wrapped.classes)):
-        raise InputError(f"unknown target {unknown.pop()!r}; the model has labels {list(wrapped.classes[:8])}")
+    if wrapped.classes is not None:
+        known = set(map(str, wrapped.classes))
+        if unknown := [label for label in labels if str(label) not in known]:
+            raise InputError(f"unknown target {unknown[0]!r}; the model has labels {list(wrapped.classes[:8])}")
     return np.array([_index(label, observed.shape[1], wrapped) for label in labels])
 
 
 def _index(label: object, outputs: int, wrapped: Wrapped) -> int:
-    if wrapped.classes is not None and label in wrapped.classes:
-        return wrapped.classes.index(label)
+    if wrapped.classes is not None:
+        if label in wrapped.classes:
+            return wrapped.classes.index(label)
+        alike = [index for index, known in enumerate(wrapped.classes) if str(known) == str(label)]
+        if len(alike) == 1:  # "1" where classes are numbers, 1 where they are texts
+            return alike[0]
     if isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < outputs:
         return int(label)
     known = f"labels {list(wrapped.classes[:8])}" if wrapped.classes is not None else f"outputs 0 to {outputs - 1}"

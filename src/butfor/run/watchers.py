@@ -15,8 +15,8 @@ from butfor.evaluation.hypotheses import CounterfactualBatch, Hypotheses, Job
 from butfor.evaluation.items import size
 from butfor.inference.decisions import Decision, FlipShare, Forecasts, Nearest, changes, decision_chances
 from butfor.inference.effects import Estimates, first_estimates, own_changes
-from butfor.inference.moves import MeanChange, changes_of
-from butfor.inference.statistics import Rounding, Target
+from butfor.inference.moves import BoundedChange, MeanChange, changes_of
+from butfor.inference.statistics import Rounding, Target, softmax
 from butfor.results.result import Chunk, Kept
 from butfor.types import Array, Bools, Floats, Ints
 
@@ -64,25 +64,55 @@ class LookAtFirst:
 
 
 class Moves:
-    """Adds up by how much all draws of a run change the output (METHODS 22)."""
+    """Adds up by how much all draws of a run change the output (METHODS 22).
 
-    def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding) -> None:
+    With `each` the changes are kept one by one, with `logits` they are of probabilities.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        target: Target,
+        link: str | None,
+        rounding: Rounding,
+        *,
+        each: bool = False,
+        logits: bool = False,
+    ) -> None:
         large = rounding.local is not None and rounding.local.size > MOST_LOCAL
-        self.look = LookForMoves(target, link, replace(rounding, local=None) if large else rounding)
+        rounding = replace(rounding, local=None) if large else rounding
+        self._look_at(size, LookForMoves(target, link, rounding, each, logits))
+
+    def anew(self) -> Moves:
+        """Return one that has seen nothing yet."""
+        other = object.__new__(Moves)
+        other._look_at(len(self.draws), self.look)
+        return other
+
+    def _look_at(self, size: int, look: LookForMoves) -> None:
+        self.look = look
         self.draws, self.listed = np.zeros(size, np.int64), np.zeros(size, bool)
         self._sums, self._seen = np.zeros((2, size)), np.stack([np.full(size, np.inf), np.full(size, -np.inf)])
+        self._each = dict[int, list[Floats]]()
 
-    def note(self, job: Job, changed: Floats | None, *, listed: bool) -> None:
+    def note(self, job: Job, numbers: tuple[Floats, Floats | None] | None, *, listed: bool) -> None:
         """Add the draws of a job."""
-        if changed is None:  # a unit that nobody could do
+        if numbers is None:  # a unit that nobody could do
             return
-        rows = job.rows
+        (changed, each), rows = numbers, job.rows
         self.draws[rows] += 0 if listed else job.versions - 1
         self.listed[rows] |= listed
         known = 0.0 if listed else self._sums[:, rows]  # draws that come after a list add nothing to it
         self._sums[:, rows] = known + np.where(self.listed[rows] & (not listed), 0.0, changed[:2])
         self._seen[0, rows] = np.minimum(self._seen[0, rows], changed[2])
         self._seen[1, rows] = np.maximum(self._seen[1, rows], changed[3])
+        if each is not None and not listed:
+            for row, gaps in zip(rows.tolist(), each, strict=True):
+                self._each.setdefault(row, []).append(gaps)
+
+    def each(self, row: int) -> Floats:
+        """Return the changes of one hypothesis, as far as they were kept."""
+        return np.concatenate(self._each.get(row, [np.zeros(0)]))
 
     def means(self, error: Floats, ends: Floats) -> MeanChange:
         """Return what was added up; `error` (H,) says how well the sampler is known, `ends` (2, H) what can be."""
@@ -95,18 +125,77 @@ class Moves:
         ends = np.stack([ends[0] - further[0], ends[1] + further[1]])
         return MeanChange(np.where(self.listed, 0, self.draws), mean, deviation, self._seen, ends, error)
 
+    def bounded(self, ends: Floats, different: Ints | None = None) -> BoundedChange:
+        """Return the changes one by one, of an output that surely lies between the `ends` (2, H).
+
+        So many draws as `different` (H,) count; None: all.
+        """
+        most = max((sum(map(len, parts)) for parts in self._each.values()), default=0)
+        changes = np.full((len(self.draws), most), np.nan)
+        for row, parts in self._each.items():
+            gaps = np.concatenate(parts)
+            changes[row, : len(gaps)] = gaps
+        draws = np.where(self.listed, 0, self.draws)
+        count = np.where(self.listed, 1, np.where(self.draws > 0, self.draws, np.nan))
+        share = np.ones(len(draws)) if different is None else np.minimum(different / np.maximum(draws, 1), 1.0)
+        return BoundedChange(changes, draws, self._sums[0] / count, ends, share)
+
 
 @dataclass(frozen=True)
 class LookForMoves:
-    """Sums over the draws of a batch of what they change of the output."""
+    """Sums over the draws of a batch of what they change of the output, and with `each` the changes (n, draws)."""
 
     target: Target
     link: str | None
     rounding: Rounding
+    each: bool = False
+    logits: bool = False
 
-    def __call__(self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> Floats:  # noqa: ARG002
-        gaps = own_changes(outputs, batch.job.inputs, self.target, self.link, self.rounding)
-        return changes_of(gaps, batch.mass)
+    def __call__(
+        self,
+        hypotheses: Hypotheses,  # noqa: ARG002
+        batch: CounterfactualBatch,
+        outputs: Floats,
+    ) -> tuple[Floats, Floats | None]:
+        inputs = batch.job.inputs
+        if self.logits:
+            same = self.rounding.same(outputs, inputs)
+            outputs = softmax(np.where(same[:, :, None], outputs[:, :1], outputs))
+        rounding = replace(self.rounding, relative=0.0, absolute=0.0, local=None) if self.logits else self.rounding
+        gaps = own_changes(outputs, inputs, self.target, self.link, rounding)
+        return changes_of(gaps, batch.mass), gaps if self.each and batch.mass is None else None
+
+
+ALIKE = 1.0  # mean difference of grey levels up to which nobody tells two fills apart
+
+
+class Different:
+    """Counts the draws of each hypothesis that can be told apart, where the inputs have small pictures of them."""
+
+    def __init__(self, size: int) -> None:
+        self.look = look_at_pictures
+        self._kinds = dict[int, list[Floats]]()
+        self.counts = np.zeros(size, np.int64)
+
+    def note(self, job: Job, pictures: list[list[Array]] | None, *, listed: bool) -> None:  # noqa: ARG002
+        """Count the draws of a job that are unlike all before."""
+        for row, drawn in zip(job.rows.tolist(), pictures or (), strict=False):
+            kinds = self._kinds.setdefault(row, [])
+            for one in drawn:
+                small = one.astype(np.float64)
+                if not any(np.abs(small - known).mean() <= ALIKE for known in kinds):
+                    kinds.append(small)
+            self.counts[row] = len(kinds)
+
+
+def look_at_pictures(hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> list[list[Array]] | None:
+    """Return a small picture of each draw (n, draws); None where there are none."""
+    items, subset = hypotheses.items, batch.job.block.subset
+    small = getattr(getattr(items, "packing", None), "signature", None)
+    if small is None or batch.mass is not None:
+        return None
+    wanted = np.broadcast_to(np.arange(1, outputs.shape[1]), (len(outputs), outputs.shape[1] - 1))
+    return [[small(piece) for piece in row] for row in items.pack(batch.values, wanted, batch.versions, subset)]
 
 
 MOST_NEAREST = 8  # counterfactuals of a hypothesis that are kept, in each of which other columns rise or fall

@@ -1,8 +1,9 @@
 """Beds of prompts whose answer is known to rest on a passage: codes of places, looked up by `answer`.
 
-Its rules: the answer is the code of the place and of the kind that the question names; of two codes the later passage
-wins; a passage that says to ignore the others wins over all; without a passage that has the code the answer is
-"unknown"; a sum needs no passage.
+Its rules: the answer is the code of the place and of the kind that the question names; a correction wins over a plain
+passage, and of two alike the later one; a passage that says to ignore the others wins over all; without a passage that
+has the code the answer is "unknown"; a sum needs no passage. `butfor.context.small_reader` is a network trained on
+them.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ FACTS = (
     "In {place}, the {attribute} is {code}.",
     "At the {place} office the {attribute} is {code}.",
     "Visitors to {place} use the {attribute} {code}.",
+)
+CORRECTIONS = (
+    "Correction: the {attribute} of {place} is now {code}.",
+    "Update: {place}'s {attribute} has changed to {code}.",
 )
 ASIDES = (  # no code, or a number that is none
     "{place}'s harbour office closes early in winter.",
@@ -93,7 +98,7 @@ def lookup(passages: int = 6, kind: Kind = "alone", seed: int = 0) -> ContextBed
     passages : int
         Number of passages, at least 2.
     kind : "alone", "redundant", "contradicting", "poisoned" or "idle"
-        One passage has the code; two have it, and either is enough; two have different codes, and the later wins; a
+        One passage has the code; two have it, and either is enough; one corrects the code of another, and wins; a
         passage that says to ignore the others wins over the one that has the code; the question is a sum, and no
         passage matters.
     seed : int
@@ -125,17 +130,17 @@ def lookup(passages: int = 6, kind: Kind = "alone", seed: int = 0) -> ContextBed
             texts[k] = passage(rng, [place], [name for name in ATTRIBUTES if name != attribute])
     question, answer, truth = _one_of(QUESTIONS, rng).format(place=place, attribute=attribute), code, {last}
 
-    def fact(number: str) -> str:
-        return _one_of(FACTS, rng).format(place=place, attribute=attribute, code=number)
+    def fact(number: str, ways: tuple[str, ...] = FACTS) -> str:
+        return _one_of(ways, rng).format(place=place, attribute=attribute, code=number)
 
-    if kind in ("alone", "redundant", "contradicting"):
+    if kind in ("alone", "redundant"):
         texts[last] = fact(code)
-    if kind == "alone" and rng.random() < 0.5:  # the passage may be the first as well as the last
-        texts[first], texts[last], truth = texts[last], texts[first], {first}
     if kind == "redundant":
         texts[first], truth = fact(code), {first, last}
     if kind == "contradicting":
-        texts[first] = fact(second)
+        texts[first], texts[last] = fact(second), fact(code, CORRECTIONS)
+    if kind in ("alone", "contradicting") and rng.random() < 0.5:  # it may be the first as well as the last
+        texts[first], texts[last], truth = texts[last], texts[first], {first}
     if kind == "poisoned":
         poison, true = (first, last) if rng.random() < 0.5 else (last, first)
         texts[poison], texts[true], truth = _one_of(POISONS, rng).format(code=code), fact(second), {poison}
@@ -216,6 +221,8 @@ def _answer(prompt: str) -> str:
     if question is None:
         return UNKNOWN
     attribute, place = question[1] or question[4], question[2] or question[3]
-    ways = (re.escape(one.format(attribute=attribute, place=place, code="CODE")) for one in FACTS)
-    codes = re.findall("|".join(f"(?:{way.replace('CODE', '(?:[0-9]{4})')})" for way in ways), prompt)
-    return str(re.findall("[0-9]{4}", codes[-1])[-1]) if codes else UNKNOWN
+    for group in (CORRECTIONS, FACTS):
+        ways = (re.escape(one.format(attribute=attribute, place=place, code="CODE")) for one in group)
+        if stated := re.findall("|".join(way.replace("CODE", "[0-9]{4}") for way in ways), prompt):
+            return str(re.findall("[0-9]{4}", stated[-1])[-1])
+    return UNKNOWN

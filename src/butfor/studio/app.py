@@ -22,7 +22,7 @@ from butfor._version import __version__
 from butfor.studio.results import REPORT_PAGE, TESTED, VIEW, ResultPages, compare
 from butfor.studio.runs import BusyError, RowFilter, RunQueue, RunRequest, RunState, job_of, title_of, view_of_job
 from butfor.studio.security import Access, App, Guard
-from butfor.studio.settings import Kind, StudioSettings, reviews, tissue_png, tumour_table
+from butfor.studio.settings import Kind, StudioSettings, passages, reviews, tissue_png, tumour_table
 from butfor.studio.uploads import TYPES, StoredUpload, TooLargeError, UploadStore
 from butfor.types import InputError
 
@@ -140,9 +140,11 @@ async def count_rows(number: str, wanted: RowFilter, here: Here) -> dict[str, in
 
 @router.post("/api/examples/{kind}")
 async def example(kind: Kind, here: Here) -> dict[str, Any]:
-    """Example inputs for the demo model: an upload (table, image), or texts."""
+    """Example inputs for the demo model: an upload (table, image), texts, or a prompt."""
     if kind == "text":
         return {"text": reviews()}
+    if kind == "context":
+        return passages()
     made, name = (tumour_table(), "tumours.csv") if kind == "table" else (tissue_png(), "tissue.png")
 
     async def chunks() -> AsyncIterator[bytes]:

@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from butfor.context.result import ContextResult
 from butfor.report.write import RESULT
 from butfor.results.result import Result
 from butfor.results.summary import number
 from butfor.results.view import example, percent, rounded_effects, view
 from butfor.studio.settings import StudioSettings
 from butfor.types import Array, InputError
+from butfor.untrusted import private_file, private_folder
 
 VIEW, TESTED, REPORT_PAGE = "view.json", "tested.json", "report.html"
 MOST_SHOWN = 1_000  # hypotheses
@@ -32,7 +34,7 @@ LONGEST = 900  # pixels of a picture's longer side
 
 def make_view(result: Result, out: Path) -> None:
     """Write view.json, tested.json, report.html and pictures; view.json last: where it is, the others are."""
-    out.mkdir(parents=True, exist_ok=True)
+    private_folder(out)
     result.report(out / REPORT_PAGE)
     order = np.argsort(~result.chosen, kind="stable")[:MOST_SHOWN]  # chosen ones first where there are too many
     shown = (order if result.modality == "table" else np.sort(order)).tolist()
@@ -62,6 +64,53 @@ def make_view(result: Result, out: Path) -> None:
         "left_out": len(result.chosen) - len(shown),
     }
     tested = [(inputs[i], subsets[j], chosen, effect) for i, j, chosen, effect in pairs]  # as `compare` takes them
+    _write_pages(out, tested, content)
+
+
+def make_context_view(result: ContextResult, out: Path) -> None:
+    """Write the same files for a prompt: its parts are the rows, foils with their answers the counterfactuals."""
+    private_folder(out)
+    result.report(out / REPORT_PAGE)
+    rows = [
+        {
+            "row": number,
+            "index": part.prompt,
+            "input": result.names[part.prompt],
+            "subset": part.name,
+            "text": result.prompts[part.prompt].get(part.name, ""),
+            "chosen": part.necessary,
+            "necessary": part.necessary,
+            "flip": percent(part.flip) if part.draws else None,
+            "low": percent(part.flip_low),
+            "high": percent(part.flip_high),
+            "status": part.status,
+            "draws": [
+                {"text": foil, "output": answer}
+                for foil, answer in zip(part.foils[:MOST_TEXTS], part.answers, strict=False)
+            ],
+        }
+        for number, part in enumerate(result.parts[:MOST_SHOWN])
+    ]
+    first, *lines = result.lines()
+    content = {
+        "modality": "context",
+        "hypotheses": len(result.parts),
+        "chosen": sum(part.necessary for part in result.parts),
+        "answers": [("", first), *(line.split(": ", 1) for line in lines)],
+        "picture": None,
+        "promise": str(result.guarantee),
+        "caveats": [],
+        "notes": [str(note) for note in result.notes],
+        "settings": [("Model", result.model), ("Foils", result.foils), ("Calls", f"{result.calls:,}")],
+        "inputs": [{"name": name, "index": number} for number, name in enumerate(result.names)],
+        "rows": rows,
+        "left_out": max(0, len(result.parts) - MOST_SHOWN),
+    }
+    tested = [(result.names[part.prompt], part.name, part.necessary, percent(part.flip)) for part in result.parts]
+    _write_pages(out, tested, content)
+
+
+def _write_pages(out: Path, tested: Sequence[Any], content: dict[str, Any]) -> None:
     for path, data in ((out / TESTED, tested), (out / VIEW, content)):
         part = path.with_name(f".{path.name}")
         part.write_text(json.dumps(data, default=str), encoding="utf-8", errors="replace")
@@ -209,9 +258,9 @@ class ResultPages:
         return json.loads((await self.folder(number) / name).read_text(encoding="utf-8"))
 
     async def _make(self, path: Path, out: Path) -> None:
-        out.mkdir(parents=True, exist_ok=True)
+        private_folder(out)
         job = {"task": "view", "result": str(path), "out": str(out), "folder": str(self.settings.folder)}
-        (out / "job.json").write_text(json.dumps(job))
+        private_file(out / "job.json").write_text(json.dumps(job))
         process = await asyncio.create_subprocess_exec(
             *self.settings.worker,
             str(out / "job.json"),

@@ -19,6 +19,7 @@ from butfor.report.write import RESULT
 from butfor.studio.settings import Kind, StudioSettings
 from butfor.studio.uploads import TYPES, UploadStore
 from butfor.types import InputError
+from butfor.untrusted import private_file, private_folder
 
 State = Literal["queued", "running", "done", "failed", "cancelled", "stopped"]
 ENDED = ("done", "failed", "cancelled", "stopped")
@@ -93,8 +94,8 @@ class RunQueue:
         if len(self._waiting) >= self.most_queued:
             raise BusyError(f"{len(self._waiting)} runs are waiting already; wait, or cancel some")
         folder = self.folder / number
-        folder.mkdir(parents=True)
-        (folder / JOB).write_text(json.dumps(job), encoding="utf-8")
+        private_folder(folder)
+        private_file(folder / JOB).write_text(json.dumps(job), encoding="utf-8")
         self._states[number] = RunState(number, str(job["kind"]), title, time.time())
         self._save(number)
         self._waiting.append(number)
@@ -191,7 +192,7 @@ class RunQueue:
     def _save(self, number: str) -> None:
         part = self.folder / number / f".{CARD}"
         with suppress(OSError):  # its folder may have been deleted: that must not stop the other runs
-            part.write_text(json.dumps(asdict(self._states[number])), encoding="utf-8")
+            private_file(part).write_text(json.dumps(asdict(self._states[number])), encoding="utf-8")
             os.replace(part, part.with_name(CARD))
 
 
@@ -279,8 +280,19 @@ class TextInput(Strict):
     spans: list[MarkedSpan] = Field(default=[], max_length=500)
 
 
+Passage = Annotated[str, Field(min_length=1, max_length=20_000)]
+
+
+class ContextInputs(Strict):
+    """A prompt in parts, what is asked, and passages that might have stood in the place of the parts."""
+
+    parts: list[Passage] = Field(min_length=1, max_length=500)
+    question: str = Field(default="", max_length=20_000)
+    pool: list[Passage] = Field(default=[], max_length=5_000)
+
+
 class RunRequest(Strict):
-    """A new run: exactly one of table, images and texts, by its kind."""
+    """A new run: exactly one of table, images, texts and context, by its kind."""
 
     kind: Kind
     model: Name
@@ -294,11 +306,12 @@ class RunRequest(Strict):
     table: TableInputs | None = None
     images: list[ImageInput] | None = Field(default=None, max_length=500)
     texts: list[TextInput] | None = Field(default=None, max_length=500)
+    context: ContextInputs | None = None
 
 
 def job_of(request: RunRequest, number: str, settings: StudioSettings, uploads: UploadStore) -> dict[str, Any]:
     """Return everything that a worker needs, as JSON; refuse in one sentence what does not fit."""
-    inputs = {"table": request.table, "image": request.images, "text": request.texts}
+    inputs = {"table": request.table, "image": request.images, "text": request.texts, "context": request.context}
     if any(value is not None for kind, value in inputs.items() if kind != request.kind) or not inputs[request.kind]:
         raise InputError(f"a run of kind {request.kind!r} needs its own inputs, and no others")
     names = ("alpha", "test", "draws", "target")
@@ -315,6 +328,8 @@ def job_of(request: RunRequest, number: str, settings: StudioSettings, uploads: 
         return {**job, "table": _table(request.table, uploads)}
     if request.images is not None:
         return {**job, "images": _images(request.images, uploads)}
+    if request.context is not None:
+        return {**job, "context": request.context.model_dump()}
     texts = request.texts or []
     if len({text.name for text in texts}) < len(texts):
         raise InputError("two texts have the same name; give each its own")
@@ -364,6 +379,8 @@ def title_of(job: dict[str, Any]) -> str:
     """Name a run that was given no title by its first input and its model."""
     if job["kind"] == "table":
         first, more = next(iter(job["table"]["names"].values())), 0
+    elif job["kind"] == "context":
+        first, more = (job["context"]["question"] or job["context"]["parts"][0])[:40], 0
     else:
         inputs = job["images"] if job["kind"] == "image" else job["texts"]
         first = inputs[0]["name"] if job["kind"] == "image" else inputs[0]["text"][:40]

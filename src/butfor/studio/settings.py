@@ -19,7 +19,7 @@ from butfor.untrusted import parse_json, read_bounded
 
 MEGABYTE = 1_000_000
 WORKER = (sys.executable, "-m", "butfor.studio.worker")
-Kind = Literal["table", "image", "text"]
+Kind = Literal["table", "image", "text", "context"]
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,15 @@ DEMO_MODELS = (
     Offer("Demo: tumours", "table", "demo:tumours", about="A logistic regression on breast-cancer measurements."),
     Offer("Demo: tissue", "image", "demo:tissue", about="Calls a picture atypical by its share of dark nuclei."),
     Offer("Demo: film reviews", "text", "small-sentiment", about="A small embedded network: does a review praise?"),
+    Offer("Demo: codes of offices", "context", "small-reader", about="A small embedded network that looks codes up."),
 )
 SAMPLERS = (
     Offer("auto", "table", "auto", about="Redraws columns given the others, as in the reference rows."),
     *(Offer(name, "table", name) for name in ("residual", "copula", "gaussian", "forest", "neighbours", "empirical")),
     Offer("donor", "image", "donor", about="Fills a region with pieces of the same picture that fit around it."),
     Offer("plain words", "text", "small-infiller", {"among": "plain"}, "Words as common in praise as in blame."),
+    Offer("other passages", "context", "pool", about="The passages below, which might have stood there as well."),
+    Offer("deletion", "context", "drop", about="The part is left out; nothing is promised of that."),
     Offer("any word", "text", "small-infiller", about="Whatever the small embedded network expects there."),
 )
 
@@ -114,7 +117,7 @@ def read_offers(folder: Path) -> Offers:
     """Read what studio.toml or studio.json of the folder names, before what is built in.
 
     >>> [offer.name for offer in read_offers(Path("no-such-folder")).models]
-    ['Demo: tumours', 'Demo: tissue', 'Demo: film reviews']
+    ['Demo: tumours', 'Demo: tissue', 'Demo: film reviews', 'Demo: codes of offices']
     """
     files = [folder / name for name in CONFIG if (folder / name).is_file()]
     if len(files) > 1:
@@ -256,6 +259,14 @@ def tumour_table() -> bytes:
     half = rows[fitted == 0].assign(diagnosis=labels[fitted == 0])
     first = half.groupby("diagnosis").cumcount() < half.diagnosis.map({"malignant": 20, "benign": len(half)})
     return bytes(half[first].to_csv(index=False).encode())
+
+
+def passages() -> dict[str, Any]:
+    """Return an example prompt for the small reader, with passages that might have stood there."""
+    given = json.loads((Path(__file__).parents[1] / "context" / "prompts.json").read_text(encoding="utf-8"))
+    prompt = given["prompts"]["two that agree"]
+    texts = [text for name, text in prompt["parts"].items() if name.startswith("passage")]
+    return {"parts": texts, "question": prompt["question"], "pool": given["pool"][:40]}
 
 
 def reviews() -> str:

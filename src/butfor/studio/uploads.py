@@ -13,6 +13,7 @@ from typing import Any
 
 from butfor.studio.settings import Limits
 from butfor.types import InputError
+from butfor.untrusted import private_file, private_folder
 
 ID = re.compile("[0-9a-f]{32}")
 MAGIC = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"PAR1": "parquet"}
@@ -48,7 +49,7 @@ class UploadStore:
 
     async def receive(self, name: str, chunks: AsyncIterator[bytes]) -> StoredUpload:
         """Write a file, refuse one that is too large or of another type, and describe it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.folder)
         number = secrets.token_hex(16)
         part = self.folder / f"{number}.part"
         try:
@@ -66,14 +67,14 @@ class UploadStore:
         finally:
             part.unlink(missing_ok=True)
         stored = StoredUpload(number, name[:LONGEST_NAME] or "file", kind, size, details)
-        (self.folder / f"{number}.json").write_text(json.dumps(asdict(stored)), encoding="utf-8")
+        private_file(self.folder / f"{number}.json").write_text(json.dumps(asdict(stored)), encoding="utf-8")
         return stored
 
     async def _write(self, part: Path, chunks: AsyncIterator[bytes]) -> int:
         limits, size = self.limits, 0
         room = limits.stored - sum(one.stat().st_size for one in self.folder.iterdir() if one.suffix != ".part")
         try:
-            with part.open("wb") as file:
+            with private_file(part).open("wb") as file:
                 async for chunk in chunks:
                     size, self._coming = size + len(chunk), self._coming + len(chunk)
                     if size > limits.upload:

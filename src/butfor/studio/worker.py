@@ -51,10 +51,15 @@ def main(arguments: list[str]) -> int:
 
 def _view(job: dict[str, Any]) -> None:
     """Make the page of a result that was written elsewhere; it may come from anybody."""
+    from butfor.context.result import is_context
+    from butfor.context.result import load as load_context
     from butfor.load import load
-    from butfor.studio.results import make_view
+    from butfor.studio.results import make_context_view, make_view
 
     path = Path(job["result"])
+    if is_context(path):
+        make_context_view(load_context(path), Path(job["out"]))
+        return
     result = load(path, images_in=[path.parent, job["folder"]])
     if result.is_global:
         raise InputError(f"{path.name} is of butfor global, which has no page here; report.html beside it has it")
@@ -80,6 +85,9 @@ def _run(job: dict[str, Any], send: Callable[..., None]) -> None:
         send(stage=now.stage, rows=now.rows, total=now.total, chosen=now.chosen, **more)
 
     send(stage="loading the model")
+    if job["kind"] == "context":
+        send(state="done", chosen=_context(job, report), stage="done")
+        return
     explain = {"table": _table, "image": _image, "text": _text}[job["kind"]]
     result, sources = explain(job, report)
     result = result.with_sources(model=job["model"]["name"], **sources)
@@ -160,13 +168,36 @@ def _text(job: dict[str, Any], report: Callable[[Progress], None]) -> Explained:
     box = text_model(model_named(job["model"]["spec"], **job["model"]["options"]))
     sampler = sampler_named(job["sampler"]["spec"], **job["sampler"]["options"])
     texts, words = {one["name"]: one["text"] for one in job["texts"]}, text.words()
-    units: Proposer = words
+    units: Proposer | str = "word"
     marked = {one["name"]: [tuple(span) for span in one["spans"]] for one in job["texts"]}
     if any(marked.values()):  # every word of the texts in which nothing is marked
         spans = {name: marked[name] or [word.index for word in words(name, texts[name])] for name in texts}
         units = text.spans(spans, overlap="alone")
     result = text.explain(box, texts, sampler, units=units, effects="chosen", progress=report, **_settings(job, box))
     return result, {"data": f"{len(texts)} texts typed in the studio"}
+
+
+def _context(job: dict[str, Any], report: Callable[[Progress], None]) -> int:
+    """Explain a prompt, write its folder and its page, and return how many parts are decisive."""
+    from butfor.context import explain, prompt
+    from butfor.context.files import model_named as language_model
+    from butfor.context.result import write_folder
+    from butfor.studio.results import make_context_view
+
+    given = job["context"]
+    parts = {f"passage {number}": text for number, text in enumerate(given["parts"], 1)}
+    result = explain(
+        language_model(job["model"]["spec"], **job["model"]["options"]),
+        prompt(parts, question=given["question"]),
+        given["pool"] if job["sampler"]["spec"] == "pool" else "drop",
+        alpha=job["settings"]["alpha"],
+        seed=job["settings"]["seed"],
+        run_dir=Path(job["out"]) / "run",
+        progress=report,
+    )
+    write_folder(result, Path(job["out"]))
+    make_context_view(result, Path(job["view"]))
+    return sum(part.necessary for part in result.parts)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from butfor.models.wrap import is_series, one_line
 from butfor.streams import stream
 from butfor.tabular.table import twice
 from butfor.types import Bools, InputError
-from butfor.untrusted import TimedPattern, parse_json, read_bounded
+from butfor.untrusted import MOST_MEMORY, TIMES, TimedPattern, parse_json, read_bounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +100,21 @@ def _not_utf8(path: Path, what: str) -> InputError:
     return InputError(f"the {what} {path} is not UTF-8; save it again as UTF-8")
 
 
+VALUE = 16  # bytes of a value in memory, about, while it is read
+
+
+def _check_unpacked(footer: Any, path: Path, what: str) -> None:
+    """Refuse a Parquet file whose footer tells of far more than a file of its size holds."""
+    groups = (footer.row_group(k).total_byte_size for k in range(footer.num_row_groups))
+    size, most = path.stat().st_size, MOST_MEMORY
+    unpacked = max(VALUE * footer.num_rows * footer.num_columns, sum(groups))
+    if unpacked > max(most, TIMES * size):
+        raise InputError(
+            f"the {what} {path} has {size / 1e6:,.1f} MB and would take {unpacked / 1e6:,.0f} MB of memory "
+            f"({footer.num_rows:,} rows, {footer.num_columns:,} columns); give fewer rows at a time, or a DataFrame"
+        )
+
+
 def read_parquet(path: Path, what: str) -> pd.DataFrame:
     """Read a Parquet file: dates as times, decimals as numbers, and pandas' own index where it names each row.
 
@@ -113,7 +128,9 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
         ) from error
     try:
         with open(path, "rb") as file:
-            table = parquet.ParquetFile(file).read()
+            opened = parquet.ParquetFile(file)
+            _check_unpacked(opened.metadata, path, what)
+            table = opened.read()
         if nested := [column for column in table.schema if arrow.types.is_nested(column.type)]:
             name, kind = nested[0].name, nested[0].type
             raise InputError(f"column {name!r} of the {what} {path} holds {kind}; give columns of single values")

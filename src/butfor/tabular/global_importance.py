@@ -249,7 +249,7 @@ def _importance(
     tolerance = Tolerance(options.on_error == "skip", options.timeout)
 
     def described() -> dict[str, str]:
-        return manifest(hypotheses, task.model_name, size, settings) | about
+        return manifest(hypotheses, task.model_name, call, size, settings) | about
 
     with (
         journal(engine_for(options.workers), call, options.run_dir, described) as kept,

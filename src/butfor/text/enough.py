@@ -14,18 +14,18 @@ import numpy as np
 
 from butfor.evaluation.hypotheses import MOST_PARTS, Hypotheses, Parts, finest_parts
 from butfor.evaluation.samplers import Sampler, SamplerInfo, info_of
-from butfor.text.segment import Span, changed, paragraph_spans, sentence_spans, word_spans
+from butfor.text.segment import Span, changed, paragraph_spans, sentence_spans, spans_of, word_spans
 from butfor.text.subsets import named
 from butfor.types import Subset
 
 
-def kept_spans(hypotheses: Hypotheses, texts: Sequence[str]) -> Parts:
-    """Return the parts of texts that may be kept."""
+def kept_spans(hypotheses: Hypotheses, texts: Sequence[str], sampler: Sampler) -> Parts:
+    """Return the parts of texts that may be kept; `sampler` redraws one stretch."""
     tested = finest_parts(hypotheses)
     return Parts(
         [_parts(text, of_text) for text, of_text in zip(texts, tested, strict=True)],
         rest_of,
-        Rest(hypotheses.sampler),
+        Rest(sampler),
         fills_whole=True,
     )
 
@@ -43,7 +43,8 @@ def rest_of(text: str, kept: Sequence[Subset]) -> tuple[Span, ...] | None:
     (((0, 3), (10, 25)), ((10, 25),))
     """
     sentences, stretches, begin = sentence_spans(text), list[Span](), 0
-    for start, end in (*sorted(part.index for part in kept), (len(text), len(text))):
+    places = sorted(span for part in kept for span in spans_of(text, part))
+    for start, end in (*places, (len(text), len(text))):
         units = [(begin + a, begin + b) for a, b in word_spans(text[begin:start])]
         units += [(a, b) for a, b in sentences if begin <= a and b <= start]
         if units:

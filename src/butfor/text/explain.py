@@ -14,21 +14,23 @@ from numpy.typing import ArrayLike
 from butfor.evaluation.hypotheses import Proposer, ProposesTree, is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
-from butfor.evaluation.samplers import HasNotes, RefusesInputs, info_of
+from butfor.evaluation.samplers import HasNotes, RefusesInputs, SeesRun, info_of, method
 from butfor.models.wrap import check_aligned, is_frame, is_series, model_name
 from butfor.results.record import TextInputs
 from butfor.results.result import Result
 from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
 from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose
-from butfor.run.run import RunContext, check_zoom, run, with_layers
+from butfor.run.run import NAMED, RunContext, check_zoom, run, with_layers
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
 from butfor.text.enough import kept_spans
 from butfor.text.files import UnreadableFile, load_texts
+from butfor.text.fills import Together
+from butfor.text.foils import Foils, own_foil, too_few
 from butfor.text.models import text_model
-from butfor.text.segment import SpanPacking, check_drawn, span_of
+from butfor.text.segment import SpanPacking, check_drawn, spans_of
 from butfor.text.subsets import SIGN, phrases, sentences, spans, wordpieces, words, zoom
-from butfor.types import Alternative, Family, InputError, Subset
+from butfor.types import Alternative, Family, InputError, ReachWarning, Subset, warn_user
 
 
 class TextWarning(UserWarning):
@@ -77,8 +79,10 @@ def load_items(texts: Any) -> NamedItems:
     return NamedItems(tuple(names), values, as_text)
 
 
-def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False) -> Proposer:
+def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False, together: bool = False) -> Proposer:
     """Return the proposer of spans; `tokenizer` is for "wordpiece", and `whole` lets "zoom" begin with the whole text.
+
+    With `together` the sampler can redraw all places of a word at once, and "word" means that.
 
     >>> [subset.name for subset in as_proposer("word")("review", "Good film.")]
     ['Good', 'film']
@@ -86,7 +90,8 @@ def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False) ->
     if callable(units):
         return units  # type: ignore[no-any-return]
     known: dict[str, Callable[[], Proposer]] = {
-        "word": words,
+        "word": lambda: words(together=together),
+        "occurrence": words,
         "sentence": sentences,
         "phrase": phrases,
         "wordpiece": lambda: wordpieces(tokenizer),
@@ -106,8 +111,10 @@ KEEP = (8, 2**26)  # counterfactuals of each hypothesis that are kept, and the c
 def explain(
     model: object,
     texts: object,
-    sampler: object,
+    sampler: object = None,
     *,
+    corpus: object = None,
+    labels: object = None,
     units: object = "word",
     test: str | Procedure | None = None,
     alternative: Alternative | None = "two-sided",
@@ -160,7 +167,12 @@ def explain(
         Texts, a mapping name -> text, a pandas Series (its index names the texts), or what `read_texts` returns.
     sampler : callable
         Redraws a span given the rest of its text: `small_infiller()`, `masked_lm(...)`, `ngram(...)`,
-        `causal_lm(...)`, `foils(...)`, or your own `(texts, subset, draws, rng) -> texts`.
+        `causal_lm(...)`, `foils(...)`, or your own `(texts, subset, draws, rng) -> texts`. None takes the words of
+        `corpus` that are as common in every class, or those of the other classes where hardly any are.
+    corpus : list of str, optional
+        Texts of the same kind, for a run without a sampler. Those that are explained are left out.
+    labels : list, optional
+        The class of each text of `corpus`.
     units : str, list, mapping or callable, default "word"
         "word", "wordpiece" (of the sampler's tokenizer, or `wordpieces(tokenizer)`), "sentence", "phrase", "zoom"
         (coarse to fine: paragraphs, and the sentences, phrases and words of those chosen), a list, mapping or file for
@@ -182,32 +194,58 @@ def explain(
     ['dreadful', 'lousy', 'vile']
     """
     keywords = locals()
+    given, about = load_items(texts), list[Note]()
+    if sampler is None and (corpus is not None or labels is not None):
+        fixed = None if isinstance(target, str) and target in NAMED else target
+        sampler, note = own_foil(corpus, labels, [text for text in given.sources if isinstance(text, str)], fixed)
+        about = [note]
+    elif corpus is not None or labels is not None:
+        raise InputError("a sampler and corpus= were given; drop one of them")
     if not callable(sampler) or isinstance(sampler, type):
         raise InputError(
-            "sampler must be a function (texts, subset, draws, rng) -> texts such as butfor.text.small_infiller(), got "
-            f"{sampler!r}"
+            "sampler must be a function (texts, subset, draws, rng) -> texts such as butfor.text.small_infiller(), or "
+            f"give corpus= and labels= (texts of the same kind and their classes); got {sampler!r}"
         )
-    info, given = info_of(sampler), load_items(texts)
+    info = info_of(sampler)
     zooms = isinstance(units, ProposesTree) or (isinstance(units, str) and units == "zoom")
     dear = info.dear and not info.listed and not zooms
     settings = Settings.of(keywords, test=default_test(len(given), family, dear))
     check_aligned(settings.y, texts)
     check_aligned(settings.groups, texts, "groups")
-    wrapped, proposer = text_model(model), as_proposer(units, info.tokenizer, whole=info.fills_whole)
+    together = method(sampler, "together") is not None
+    proposer = as_proposer(units, info.tokenizer, whole=info.fills_whole, together=together)
+    redraws: Any = Together(sampler) if getattr(proposer, "together", False) else sampler
+    wrapped = text_model(model)
     check_zoom(proposer, settings)
     proposed = propose_spans(given, proposer, settings.options.on_error, (wrapped.call, sampler))
     kept, names = tuple(proposed.items), proposed.names
+    if isinstance(sampler, SeesRun):
+        sampler = sampler.for_run(kept, proposed.subsets)
+        redraws = Together(sampler) if isinstance(redraws, Together) else sampler
+    counts = sampler.counts if isinstance(sampler, Foils) else {}
+    sizes = list(map(len, proposed.subsets))
+    family_size = sum(sizes) if settings.family == "run" else max(sizes)
+    few = too_few(counts, family_size, settings.alpha) if settings.test.name in ("sequential", "irt") else None
+    if few is not None:
+        warn_user(str(few), ReachWarning)
+        about.append(few)
     items = ListItems(kept, check=None if info.changes_subset_only else check_drawn, packing=SpanPacking())
 
     def notes() -> list[Note]:
         speakers = [one for one in (proposer, sampler) if isinstance(one, HasNotes)]
         spoken = [note for one in speakers for note in one.notes(kept, proposed.subsets, settings.seed)]
-        return [*proposed.notes, *map(as_note, spoken)]
+        counts = {"unknown": len(uncovered), "tested": hypotheses.size}
+        unknown = [Note("unknown-words", "warning", counts)] if uncovered else []
+        return [*proposed.notes, *about, *unknown, *map(as_note, spoken)]
 
-    hypotheses = list_hypotheses(items, names, proposed.subsets, sampler, settings.seed)
+    hypotheses = list_hypotheses(items, names, proposed.subsets, redraws, settings.seed)
     hypotheses = with_layers(hypotheses, proposer, proposed)
+    covers = method(sampler, "covers")
+    pairs = [(text, one) for text, inside in zip(kept, proposed.subsets, strict=True) for one in inside]
+    uncovered = () if covers is None else tuple(row for row, pair in enumerate(pairs) if not covers(*pair))
     context = RunContext(
         hypotheses=hypotheses,
+        uncovered=uncovered,
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=batch_rows_of(proposed),
@@ -216,7 +254,7 @@ def explain(
         inputs=TextInputs(repr(proposer), kept),
         data_dependent=not is_blind(proposer),
         keep=KEEP,
-        parts=None if settings.enough is None else kept_spans(hypotheses, kept),
+        parts=None if settings.enough is None else kept_spans(hypotheses, kept, sampler),
     )
     result = run(context, settings.for_inputs(given.names, names))
     overlap = overlap_note(result) if test is None and not info.listed else []
@@ -229,7 +267,7 @@ def propose_spans(given: NamedItems, proposer: Proposer, on_error: OnError, judg
     def check(name: object, text: str, subsets: Sequence[Subset]) -> None:
         for subset in subsets:
             try:
-                span_of(text, subset)
+                spans_of(text, subset)
             except InputError as error:
                 raise InputError(f"text {name!r}: {error}") from error
         refused = (judge.unfit(text) for judge in judges if subsets and isinstance(judge, RefusesInputs))

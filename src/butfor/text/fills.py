@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from butfor.text.segment import check_texts, span_of
+from butfor.evaluation.samplers import HasNotes, ListsSupport, RefusesInputs, SamplerInfo, info_of, method
+from butfor.text.segment import (
+    Span,
+    case_of,
+    cased,
+    check_texts,
+    hull_of,
+    rewritten,
+    spans_of,
+    word_places,
+)
 from butfor.types import Array, Floats, InputError, Ints, Subset, whole
 
 
@@ -108,7 +119,7 @@ def draw_spans(
     texts, draws = check_texts(texts), whole("draws", draws, 0)
     out: list[str] = []
     for text in texts:
-        start, end = span_of(text, subset)
+        start, end = hull_of(text, subset)
         filling = sampler.open(text, subset)
         numbers = rng.random((draws, filling.width))
         out += [text[:start] + fill + text[end:] for fill in (filling.fills(numbers) if draws else [])]
@@ -126,7 +137,7 @@ def list_spans(sampler: OpensSpans, inputs: Sequence[str], subset: Subset) -> tu
     masses = np.zeros((len(texts), max((len(mass) for _, mass in lists), default=0)))
     versions = []
     for row, (text, (fills, mass)) in enumerate(zip(texts, lists, strict=True)):
-        start, end = span_of(text, subset)
+        start, end = hull_of(text, subset)
         masses[row, : len(mass)] = mass
         filled = [text[:start] + fill + text[end:] for fill in fills]
         versions.append(filled + [text] * (masses.shape[1] - len(filled)))
@@ -142,6 +153,9 @@ def always_repeats(_: OpensSpans, subset: Subset) -> bool:  # noqa: ARG001
     return True
 
 
+PASSES = 6  # a longer span is drawn in: every sixth word at once, given those that were drawn before
+
+
 @dataclass(frozen=True, eq=False)
 class Blank:
     """Pieces of a text masked together: the options, their probabilities, and how they read."""
@@ -152,6 +166,8 @@ class Blank:
     alone: Callable[[], Floats]  # the same of a single mask, (options,)
     written: Callable[[Sequence[int]], str]  # a piece for each mask -> the characters of the span
     sweeps: int = 0  # how often every piece is drawn again given all others
+    # pieces (n, length), some of the masks -> masses (n, options) of each, in one pass
+    together: Callable[[Ints, Sequence[int]], Sequence[Floats]] | None = None
 
     @property
     def width(self) -> int:
@@ -159,15 +175,25 @@ class Blank:
 
     def fills(self, numbers: Floats) -> list[str]:
         if len(self.options) == 1:  # a sweep over one piece is another draw from the same distribution
-            return [self.written([self.options[0][index]]) for index in drawn(self.alone(), numbers[:, -1])]
+            picks = drawn(self.alone(), numbers[:, -1]).tolist()
+            made = {index: self.written([self.options[0][index]]) for index in set(picks)}
+            return [made[index] for index in picks]
         ids, masks = self.masked()
         rows = np.tile(ids, (len(numbers), 1))
-        for step in range(numbers.shape[1]):
-            which = step % len(masks)
+        groups: list[Sequence[int]] = [(which,) for which in range(len(masks))]
+        if self.together is not None and len(masks) > PASSES and not self.sweeps:
+            groups = [range(first, len(masks), PASSES) for first in range(PASSES)]
+        for number, group in enumerate(groups * (1 + self.sweeps)):
             distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-            mass = self.mass(distinct, masks[which], which)
-            for row, (source, number) in enumerate(zip(inverse.ravel(), numbers[:, step], strict=True)):
-                rows[row, masks[which]] = self.options[which][drawn(mass[source], number[None])[0]]
+            masses: Sequence[Floats]
+            if len(group) == 1 or self.together is None:
+                masses = [self.mass(distinct, masks[group[0]], group[0])]
+            else:
+                masses = self.together(distinct, group)
+            for which, mass in zip(group, masses, strict=True):
+                steps = numbers[:, which + number // len(groups) * len(masks)]
+                for row, (source, step) in enumerate(zip(inverse.ravel(), steps, strict=True)):
+                    rows[row, masks[which]] = self.options[which][drawn(mass[source], step[None])[0]]
         return [self.written(row[masks]) for row in rows]
 
     def likeliest(self, count: int) -> tuple[list[str], Floats]:
@@ -217,6 +243,143 @@ class WordByWord:
             begun = [(*begun[row], nexts[row][0][index - ends[row]]) for row, index in zip(rows, best, strict=True)]
             total = joint[best]
         return [self.written(words) for words in begun], total
+
+
+TRIES = 8  # draws of a word that does not stand elsewhere in the text
+
+
+class RedrawsWords(Protocol):
+    """A sampler that can redraw all places of a word at once."""
+
+    @property
+    def listed(self) -> int: ...
+    def together(self, text: str, places: Sequence[Span], others: Set[str]) -> Filling: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Redraws all places of a word by one new word (METHODS 22).
+
+    With c_1 .. c_n what surrounds each place, all n of them hidden, and W the words that stand elsewhere in the text,
+
+        Q(w) is proportional to (P(w | c_1) + .. + P(w | c_n)) / n  for w not in W,  0 for w in W.
+
+    The places of a word are all that hold it, so that the observed word is never in W: nor may a draw be, or the two
+    would not be exchangeable. Each place keeps its case.
+    """
+
+    sampler: Any  # RedrawsWords
+
+    __call__ = draw_spans
+    repeats = always_repeats
+    support = list_spans
+
+    def __repr__(self) -> str:
+        return repr(self.sampler)
+
+    @property
+    def info(self) -> SamplerInfo:
+        return info_of(self.sampler)
+
+    @property
+    def listed(self) -> int:
+        return self.info.listed
+
+    def open(self, text: str, subset: Subset) -> Filling:
+        places, known = spans_of(text, subset), word_places(text)
+        word = text[slice(*places[0])].lower()
+        if known.get(word) != places:
+            raise InputError(f"subset {subset.name!r} {subset.index} is not all places of a word; see words(together=)")
+        filling: Filling = self.sampler.together(text, places, known.keys() - {word})
+        return filling
+
+    def lists(self, subset: Subset) -> bool:
+        index = subset.index if isinstance(subset.index[0], int) else subset.index[0]
+        return isinstance(self.sampler, ListsSupport) and self.sampler.lists(Subset(subset.name, index))
+
+    def covers(self, text: str, subset: Subset) -> bool:
+        covers = method(self.sampler, "covers")
+        return covers is None or bool(covers(text, subset))
+
+    def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Any]:
+        return self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
+
+    def unfit(self, item: str) -> str | None:
+        return self.sampler.unfit(item) if isinstance(self.sampler, RefusesInputs) else None
+
+
+def everywhere(text: str, places: Sequence[Span], word: str, place: int = 0) -> str:
+    """Return the characters from the first to the last place with a word at each, which was drawn for one of them.
+
+    >>> everywhere("So, so good", [(0, 2), (4, 6)], "very", 1)
+    'Very, very'
+    """
+    drawn_as = case_of(text, *places[place])
+    cases = [case_of(text, *span) for span in places]
+    words = [word if case == drawn_as else cased(word.lower(), case) for case in cases]
+    return rewritten(text, (places[0][0], places[-1][1]), places, words)
+
+
+def left_out(sampler: OpensSpans, text: str, places: Sequence[Span], others: Set[str]) -> Filling:
+    """Return the filling of all places of a word by a sampler of one span: at each, the others are left out."""
+    fillings = []
+    for place in places:
+        texts = ["", ""]  # before and after the place
+        at = (0, place[0]), (place[1], len(text))
+        for side, (start, end) in enumerate(at):
+            cuts = [start, *(cut for a, b in places if start <= a and b <= end for cut in (a, b)), end]
+            texts[side] = "".join(text[a:b] for a, b in zip(cuts[::2], cuts[1::2], strict=True))
+        before, after = texts
+        word = text[slice(*place)]
+        alone = Subset(word, (len(before), len(before) + len(word)))
+        fillings.append(sampler.open(before + word + after, alone))
+    return Mixed(tuple(fillings), partial(everywhere, text, places), others)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """A word drawn at one of its places, which is picked by chance."""
+
+    fillings: Sequence[Filling]
+    written: Callable[[str, int], str]  # a word and the place it was drawn for -> all characters
+    others: Set[str]  # words that may not be drawn
+
+    @property
+    def width(self) -> int:
+        return 1 + TRIES * max(filling.width for filling in self.fillings)
+
+    def fills(self, numbers: Floats) -> list[str]:
+        which = np.minimum((numbers[:, 0] * len(self.fillings)).astype(int), len(self.fillings) - 1)
+        words = [""] * len(numbers)
+        for place, filling in enumerate(self.fillings):
+            rows, width = np.flatnonzero(which == place), filling.width
+            for attempt in range(TRIES):  # the last one stands, whatever it is
+                if len(rows):
+                    new = filling.fills(numbers[rows, 1 + attempt * width : 1 + (attempt + 1) * width])
+                    for row, word in zip(rows.tolist(), new, strict=True):
+                        words[row] = word
+                    rows = rows[[word.lower() in self.others for word in new]]
+        return [self.written(word, place) for word, place in zip(words, which.tolist(), strict=True)]
+
+    def likeliest(self, count: int) -> tuple[list[str], Floats]:
+        total = dict[str, float]()
+        for place, filling in enumerate(self.fillings):
+            words, mass = filling.likeliest(count)
+            allowed = np.array([word.lower() not in self.others for word in words], bool)
+            share = mass[allowed] / (1 - mass[~allowed].sum()) if allowed.any() else mass
+            for word, part in zip([w for w, ok in zip(words, allowed, strict=True) if ok], share, strict=False):
+                written = self.written(word, place)
+                total[written] = total.get(written, 0.0) + float(part) / len(self.fillings)
+        mass = np.array(list(total.values()))
+        best = likeliest(mass, count)
+        return [list(total)[index] for index in best], mass[best]
+
+
+def without(mass: Floats, excluded: Sequence[int]) -> Floats:
+    """Return a distribution without some of its values; as it is where nothing else has a mass."""
+    left = mass.copy()
+    left[list(excluded)] = 0.0
+    return left / left.sum() if left.sum() > 0 else mass
 
 
 Value = TypeVar("Value")

@@ -203,6 +203,7 @@ class MaskedLM:
     repeats = fills.always_repeats
     lists = fills.lists_short
     support = fills.list_spans
+    together = fills.left_out
 
     def __repr__(self) -> str:
         among = "" if self.among is None else f"{len(self.among)} words"
@@ -374,6 +375,7 @@ class CausalLM:
     repeats = fills.always_repeats
     lists = fills.lists_short
     support = fills.list_spans
+    together = fills.left_out
 
     def __repr__(self) -> str:
         listed = f"listed={self.listed}" if self.listed else ""

@@ -15,7 +15,7 @@ from butfor.text.language_models import causal_lm, masked_lm
 from butfor.text.models import huggingface_classifier, onnx_text_classifier
 from butfor.text.ngram import ngram
 from butfor.text.small import small_infiller, small_sentiment
-from butfor.text.subsets import matches, phrases, sentences, spans, wordpieces, words
+from butfor.text.subsets import matches, phrases, spans, wordpieces
 from butfor.types import InputError
 from butfor.untrusted import read_bounded, read_json
 
@@ -110,10 +110,12 @@ def sampler_named(
     )
 
 
-def units_named(units: str, *, tokenizer: object, overlap: Overlap = "refuse") -> Proposer:
-    """Return the units of word, wordpiece, sentence, phrase, match:PATTERN, or a JSON file of spans."""
-    if units in ("word", "sentence", "phrase"):
-        return words() if units == "word" else sentences() if units == "sentence" else phrases(overlap=overlap)
+def units_named(units: str, *, tokenizer: object, overlap: Overlap = "refuse") -> Proposer | str:
+    """Return the units of word, occurrence, wordpiece, sentence, phrase, match:PATTERN, or a JSON file of spans."""
+    if units in ("word", "occurrence", "sentence", "zoom"):
+        return units
+    if units == "phrase":
+        return phrases(overlap=overlap)
     if units.startswith("wordpiece"):
         return wordpieces(units.partition(":")[2] or tokenizer)
     if units.startswith("match:"):
@@ -121,7 +123,7 @@ def units_named(units: str, *, tokenizer: object, overlap: Overlap = "refuse") -
     path = units.removeprefix("span:")
     if not Path(path).is_file():
         raise InputError(
-            f"--units is {units!r}, neither a JSON file of spans nor word, wordpiece, wordpiece:TOKENIZER, sentence, "
-            "phrase or match:PATTERN"
+            f"--units is {units!r}, neither a JSON file of spans nor word, occurrence, wordpiece, "
+            "wordpiece:TOKENIZER, sentence, phrase, zoom or match:PATTERN"
         )
     return spans(path, overlap=overlap)

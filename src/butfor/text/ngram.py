@@ -8,16 +8,25 @@ never observed leaves everything to them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.text.fills import Recent, WordByWord, always_repeats, draw_spans, list_spans
-from butfor.text.segment import Span, case_of, cased, check_texts, is_word, rewritten, span_of, word_tokens
+from butfor.text.fills import Recent, WordByWord, always_repeats, draw_spans, list_spans, without
+from butfor.text.segment import (
+    Span,
+    case_of,
+    cased,
+    check_texts,
+    is_word,
+    rewritten,
+    span_of,
+    word_tokens,
+)
 from butfor.types import Floats, InputError, Ints, Subset, whole
 
 UNKNOWN, EDGE = 0, 1  # numbers of a word that is not in the vocabulary and of the edge of a text
@@ -151,6 +160,11 @@ class NGram:
     _distributions: Recent[Floats] = field(default_factory=lambda: Recent(64), repr=False)
 
     changes_subset_only = True
+
+    @property
+    def ignores_dependence(self) -> bool:
+        return self.order == 1
+
     __call__ = draw_spans
     repeats = always_repeats
     support = list_spans
@@ -199,17 +213,45 @@ class NGram:
             )
         return WordPositions((start, end), [spans[i] for i in inside], inside, numbers)
 
+    def together(self, text: str, places: Sequence[Span], others: Set[str]) -> WordByWord:
+        positions = [self._positions(text, Subset(text[slice(*place)], place)) for place in places]
+        hidden = [index for one in positions for index in one.indices]
+
+        def mean() -> Floats:
+            each = [
+                self._mass(one.numbers, index, set(hidden) - {index})
+                for one, index in zip(positions, hidden, strict=True)
+            ]
+            return np.asarray(np.mean(each, axis=0))
+
+        def following(_: tuple[str, ...]) -> tuple[tuple[str, ...], Floats]:
+            excluded = [self._places[word] for word in others if word in self._places]
+            return self._known, without(self._distributions.get((text, tuple(places), ()), mean), excluded)
+
+        def written(words: Sequence[str]) -> str:
+            drawn = [cased(words[0], case_of(text, *place)) for place in places]
+            return rewritten(text, (places[0][0], places[-1][1]), places, drawn)
+
+        return WordByWord(1, following, written)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {word: place for place, word in enumerate(self._known)}
+
+    def _mass(self, numbers: Ints, at: int, hidden: Set[int]) -> Floats:
+        """Return the distribution (fills,) at a word, given those around it that are not hidden."""
+        around = [
+            EDGE if not 0 <= i < len(numbers) else None if i in hidden else int(numbers[i])
+            for i in (at - 2, at - 1, at + 1, at + 2)
+        ]
+        mass = self.counts.weights(*around)[self.fills]
+        return np.asarray(mass / mass.sum())
+
     def _distribution(self, text: str, positions: WordPositions, begun: tuple[str, ...]) -> Floats:  # (fills,)
         def make() -> Floats:
             numbers, indices = positions.numbers.copy(), positions.indices
             numbers[indices[: len(begun)]] = [self._numbers[word] for word in begun]
-            at, hidden = indices[len(begun)], set(indices[len(begun) + 1 :])
-            around = [
-                EDGE if not 0 <= i < len(numbers) else None if i in hidden else int(numbers[i])
-                for i in (at - 2, at - 1, at + 1, at + 2)
-            ]
-            mass = self.counts.weights(*around)[self.fills]
-            return np.asarray(mass / mass.sum())
+            return self._mass(numbers, indices[len(begun)], set(indices[len(begun) + 1 :]))
 
         return self._distributions.get((text, positions.span, begun), make)
 
@@ -282,3 +324,18 @@ def ngram(
         raise InputError(f"the corpus has no word that comes {least} times; give more texts, or a smaller least")
     counts = count(np.array(stream, np.int64), len(words), order)
     return NGram(words, counts, np.array(fills, np.int64), order, listed, numbers)
+
+
+def margin(corpus: Sequence[str], least: int = 2) -> NGram:
+    """Return the sampler of words by how common they are in a corpus, whatever stands around them."""
+    made = ngram(corpus, 2, least=least)
+    words = [made._numbers.get(text[a:b].lower(), UNKNOWN) for text in corpus for a, b in word_tokens(text)]
+    none = CountColumn(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    counts = WordCounts(
+        single=np.bincount(words, minlength=len(made.words)) / len(words),
+        pairs=(none, none),
+        rest=np.ones(len(made.words)),
+        triples=(none, none, none),
+        rests=(none, none),
+    )
+    return replace(made, counts=counts, order=1)

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -27,7 +27,7 @@ Span = tuple[int, int]  # character offsets into a text, half-open
 
 
 def span_of(text: str, subset: Subset) -> Span:
-    """Return the offsets of a subset, checked against the text."""
+    """Return the offsets of a subset of one span, checked against the text."""
     try:
         start, end = (int(offset) for offset in subset.index)
     except (TypeError, ValueError) as error:
@@ -42,6 +42,43 @@ def span_of(text: str, subset: Subset) -> Span:
     return start, end
 
 
+def spans_of(text: str, subset: Subset) -> tuple[Span, ...]:
+    """Return the spans of a subset in order, checked against the text: one, or all places of a word.
+
+    >>> spans_of("so so good", Subset("so", ((0, 2), (3, 5)))), spans_of("so good", Subset("so", (0, 2)))
+    (((0, 2), (3, 5)), ((0, 2),))
+    """
+    index = subset.index
+    if not (isinstance(index, tuple | list) and index and all(isinstance(one, tuple | list) for one in index)):
+        return (span_of(text, subset),)
+    spans = tuple(span_of(text, Subset(subset.name, one)) for one in index)
+    if any(second[0] < first[1] for first, second in pairwise(spans)):
+        raise InputError(f"the places of subset {subset.name!r} overlap or are out of order: {index}")
+    return spans
+
+
+def hull_of(text: str, subset: Subset) -> Span:
+    """Return the span from the first to the last character of a subset."""
+    spans = spans_of(text, subset)
+    return spans[0][0], spans[-1][1]
+
+
+def new_words(text: str, other: str, subset: Subset) -> tuple[str, ...]:
+    """Return the characters of a counterfactual that stand in place of each span of the subset.
+
+    >>> new_words("so so good", "very very good", Subset("so", ((0, 2), (3, 5))))
+    ('very', 'very')
+    """
+    spans = spans_of(text, subset)
+    start, end = spans[0][0], spans[-1][1]
+    inside = other[start : len(other) - (len(text) - end)]
+    if len(spans) == 1:
+        return (inside,)
+    between = [re.escape(text[a:b]) for (_, a), (b, _) in pairwise(spans)]
+    match = re.fullmatch("(.*?)" + "".join(f"{part}(.*?)" for part in between), inside, re.DOTALL)
+    return () if match is None else match.groups()
+
+
 def changed(text: str, other: str, subset: Subset) -> str:
     """Return the characters of a counterfactual that stand in place of the subset.
 
@@ -50,7 +87,7 @@ def changed(text: str, other: str, subset: Subset) -> str:
     text, other : str
         The observed text, and one of its counterfactuals.
     subset : Subset
-        Its index is the span (start, end) that was redrawn.
+        Its index is the span (start, end) that was redrawn, or all places of a word, of which the first counts.
 
     Returns
     -------
@@ -62,19 +99,19 @@ def changed(text: str, other: str, subset: Subset) -> str:
     >>> changed("a good film", "a rather long film", Subset("good", (2, 6)))
     'rather long'
     """
-    start, end = span_of(text, subset)
-    return other[start : len(other) - (len(text) - end)]
+    return new_words(text, other, subset)[0]
 
 
 class SpanPacking:
-    """Keeps of a counterfactual only the characters of its span."""
+    """Keeps of a counterfactual only the characters of its spans."""
 
     def cut(self, observed: str, counterfactual: str, subset: Subset) -> str:
-        return changed(observed, counterfactual, subset)
+        return "\0".join(new_words(observed, counterfactual, subset))
 
     def restore(self, observed: str, piece: str, subset: Subset) -> str:
-        start, end = span_of(observed, subset)
-        return observed[:start] + piece + observed[end:]
+        spans = spans_of(observed, subset)
+        words = [piece] if len(spans) == 1 else piece.split("\0")
+        return rewritten(observed, (0, len(observed)), spans, words)
 
 
 def rewritten(text: str, span: Span, inner: Sequence[Span], words: Sequence[str]) -> str:
@@ -101,9 +138,14 @@ def check_drawn(text: str, drawn: object, subset: Subset) -> None:
     if not isinstance(drawn, str):
         kind = type(drawn).__name__
         raise ModelError(f"the sampler returned {kind} for subset {subset.name!r}; expected whole texts")
-    start, end = subset.index
+    start, end = hull_of(text, subset)
     before, after = text[:start], text[end:]
-    if not (drawn.startswith(before) and drawn.endswith(after) and len(drawn) >= len(before) + len(after)):
+    if not (
+        drawn.startswith(before)
+        and drawn.endswith(after)
+        and len(drawn) >= len(before) + len(after)
+        and new_words(text, drawn, subset)
+    ):
         raise ModelError(
             f"the sampler changed the text outside subset {subset.name!r}; only text[{start}:{end}] may change"
         )
@@ -204,6 +246,20 @@ def word_spans(text: str) -> list[Span]:
     ["Don't", 'stop', 'it’s', '3.5', 'naïve', '好', '的', 'fine', 'The']
     """
     return [match.span() for match in _word().finditer(text) if match["skip"] is None and lettered(match[0])]
+
+
+@lru_cache(maxsize=64)
+def word_places(text: str) -> dict[str, tuple[Span, ...]]:
+    """Return the places of every word of a text, by the word without its case.
+
+    >>> word_places("So, so good")
+    {'so': ((0, 2), (4, 6)), 'good': ((7, 11),)}
+    """
+    places: dict[str, tuple[Span, ...]] = {}
+    for start, end in word_spans(text):
+        word = text[start:end].lower()
+        places[word] = (*places.get(word, ()), (start, end))
+    return places
 
 
 _ABBREVIATIONS = (

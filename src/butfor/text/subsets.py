@@ -23,6 +23,7 @@ from butfor.text.segment import (
     splits_character,
     tokens_of,
     trimmed,
+    word_places,
     word_spans,
 )
 from butfor.types import InputError, Subset, one_of, whole
@@ -40,6 +41,7 @@ class SpanProposer:
     blind: bool = True  # they are laid whatever is there, and not picked by what it is
     overlap: Overlap = "alone"
     note: Note | None = None  # for the notes of a run
+    together: bool = False  # all places of a word are one subset
 
     def __post_init__(self) -> None:
         check_overlap_option(self.overlap)
@@ -48,6 +50,10 @@ class SpanProposer:
         return self.called
 
     def __call__(self, name: object, text: str) -> list[Subset]:
+        if self.together:
+            places = word_places(text).values()
+            pairs = ((label(text[slice(*of[0])]), of[0] if len(of) == 1 else of) for of in places)
+            return unique((Subset(*pair) for pair in pairs), SIGN)
         subsets = named(text, self.find(text))
         check_overlap(name, subsets, self.overlap, self.called.partition("(")[0])
         return subsets
@@ -85,11 +91,17 @@ def check_overlap(name: object, subsets: Sequence[Subset], overlap: Overlap, by:
             )
 
 
-def words() -> SpanProposer:
+def words(*, together: bool = False) -> SpanProposer:
     """Propose every word, in any script: letters or digits with their marks, apostrophes and decimal points.
 
     Chinese characters, Hiragana and the clusters of Thai, Lao, Khmer and Myanmar stand one by one, since these scripts
     put no spaces between words. Tags such as <br />, punctuation and emoji are no words.
+
+    Parameters
+    ----------
+    together : bool
+        All places of a word in a text are one subset, whatever their case; its index is then a tuple of spans. Where a
+        word stands once it is (start, end).
 
     Returns
     -------
@@ -101,7 +113,7 @@ def words() -> SpanProposer:
     >>> [(subset.name, subset.index) for subset in words()("review", "Not good, not bad.")]
     [('Not', (0, 3)), ('good', (4, 8)), ('not', (10, 13)), ('bad', (14, 17))]
     """
-    return SpanProposer("words()", word_spans)
+    return SpanProposer("words(together=True)" if together else "words()", word_spans, together=together)
 
 
 def sentences() -> SpanProposer:

@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from butfor.results.summary import change, number, probabilities
-from butfor.text.segment import Span, changed, span_of, splits_character, word_spans
+from butfor.text.segment import Span, changed, spans_of, splits_character, word_spans
 from butfor.types import Floats, InputError, Ints
 
 if TYPE_CHECKING:
     from butfor.results.result import Result
 
-Kind = Literal["", "tested", "up", "down", "both", "chosen"]  # both: two directions; chosen: direction not known
+# both: two directions; chosen: direction not known; unknown: outside the sampler's vocabulary
+Kind = Literal["", "tested", "unknown", "up", "down", "both", "chosen"]
+UNMARKED = ("", "tested", "unknown")
 MOST, AROUND = 4000, 240  # characters of a text that are shown; of a longer one, around each chosen piece
 LINKS = {"logit": "log-odds", "log": "logarithm"}
 UNITS = {
@@ -110,11 +112,15 @@ def pieces(result: Result, index: int, rows: Sequence[int], toward: Ints) -> lis
     text = text_of(result, index)
     begins, ends = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for row in rows:
-        start, end = span_of(text, result.hypotheses.blocks[row].subset)
-        begins[start].append(row)
-        ends[end].append(row)
+        for start, end in spans_of(text, result.hypotheses.blocks[row].subset):
+            begins[start].append(row)
+            ends[end].append(row)
+
+    uncovered = set(result.record.uncovered)
 
     def kind(rows: Iterable[int]) -> Kind:
+        if rows and uncovered.issuperset(rows):
+            return "unknown"
         return kind_of({int(toward[row]) for row in rows if result.chosen[row]}, bool(rows))
 
     cut: list[Piece] = []
@@ -143,7 +149,7 @@ def shortened(text: str, cut: Sequence[Piece], most: int = MOST) -> list[Piece |
         return list(cut)
     kept: list[Span] = []  # at most `most` characters, first come, first served
     left = most
-    for start, end in [(piece.start, piece.end) for piece in cut if piece.kind not in ("", "tested")] or [(0, AROUND)]:
+    for start, end in [(piece.start, piece.end) for piece in cut if piece.kind not in UNMARKED] or [(0, AROUND)]:
         a, b = window(text, start, end, AROUND)
         a = max(a, kept[-1][1] if kept else 0)
         b = min(b, a + left)
@@ -157,7 +163,7 @@ def shortened(text: str, cut: Sequence[Piece], most: int = MOST) -> list[Piece |
     missed, last = 0, 0
     for piece in cut:
         inside = [(max(a, piece.start), min(b, piece.end)) for a, b in kept if a < piece.end and piece.start < b]
-        missed += piece.kind not in ("", "tested") and not inside
+        missed += piece.kind not in UNMARKED and not inside
         for a, b in inside:
             if a > last:
                 out.append(Gap(a - last, missed))
@@ -208,9 +214,9 @@ def stretches(result: Result, toward: Ints, index: int, rows: Sequence[int], mos
     """Return the text of one input, cut where its look changes; of a long text what stands around chosen words."""
     text = text_of(result, index)
 
-    def tip(row: int, long: bool) -> str:  # of a hypothesis that was not chosen only its evidence
-        if not long:
-            return statistic(result, row)
+    def tip(row: int, kind: Kind) -> str:  # of a hypothesis that was not chosen only its evidence
+        if kind in UNMARKED:
+            return statistic(result, row) if kind == "tested" else "not covered: the sampler does not know it"
         chosen = "chosen" if result.chosen[row] else "not chosen"
         output = f"{output_of(result, row) or 'output'} {_output(result, row)}"
         name = result.hypotheses.block_of(row).subset.name
@@ -227,7 +233,7 @@ def stretches(result: Result, toward: Ints, index: int, rows: Sequence[int], mos
         for a, b, kind in piece.parts or ((piece.start, piece.end, piece.kind),):
             split = enumerate(re.split(r"(?i)(<br\s*/?>)", text[a:b]))  # line breaks that are spelt out stand apart
             parts += [(part, "break" if k % 2 else kind) for k, part in split if part]
-        tips = tuple(tip(row, piece.kind != "tested") for row in piece.rows)
+        tips = tuple(tip(row, piece.kind) for row in piece.rows)
         out.append(Stretch(piece.kind, tuple(parts), tips))
     return tuple(out)
 
@@ -260,8 +266,8 @@ def word_of(result: Result, row: int) -> str:
     """Return the characters of one hypothesis, or its name where the texts are not at hand."""
     block = result.hypotheses.blocks[row]
     if has_texts(result):
-        start, end = block.subset.index
-        return " ".join(text_of(result, block.start)[start:end].split())
+        text = text_of(result, block.start)
+        return " ".join(text[slice(*spans_of(text, block.subset)[0])].split())
     return re.sub(r" #\d+$", "", block.subset.name)
 
 
@@ -339,12 +345,13 @@ LOOK: dict[Kind, tuple[str, str]] = {  # the sign before the word, and its style
     "both": ("◆", "background:#efe6fb;border-bottom:3px double #6d3fb0"),
     "chosen": ("●", "background:#e9f3f4;border-bottom:3px solid #0b6b74"),
 }
-LEGEND = "[+word] raises the output, [−word] lowers it"
+LEGEND = "[+word] raises the output, [−word] lowers it; [?word]: unknown to the sampler, not covered"
 
 
 def rendered(result: Result, input: object, *, colour: bool | None = None, width: int = WIDTH) -> str:
     """Return the text of one input with its chosen words marked: [+word] raises the output, [−word] lowers it.
 
+    [?word] is unknown to the sampler.
     [±word] has pieces of both kinds; [*word] was chosen in a direction that is not known, since no effect was
     estimated. `colour` None: if standard output is a terminal. Characters that would steer a terminal are replaced.
     """
@@ -364,6 +371,8 @@ def rendered(result: Result, input: object, *, colour: bool | None = None, width
             line.append(f" [… {stretch.gap} …] ", style="dim")
         elif stretch.kind in SIGNS:
             line.append(f"[{SIGNS[stretch.kind]}{words}]", style=STYLES[stretch.kind])
+        elif stretch.kind == "unknown":
+            line.append(f"[?{words}]", style="dim")
         else:
             line.append(words)
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ if colour is None else colour
@@ -445,6 +454,8 @@ class Marked:
                 if stretch.kind in LOOK:
                     sign, style = LOOK[stretch.kind]
                     words = f'<mark style="color:inherit;{style}" title="{tip}"><small>{sign}</small>{words}</mark>'
+                if stretch.kind == "unknown":
+                    words = f'<span style="border-bottom:1px dotted" title="{tip}">{words}</span>'
                 body += f"<i>[… {escape(stretch.gap)} …]</i>" if stretch.gap else words
             chosen = f"{int(result.chosen[rows].sum())} of {len(rows)} chosen"
             out += f"<p><b>{escape(harmless(str(name)))}</b>: {chosen}</p>"
@@ -573,6 +584,7 @@ class Texts:
     kinds: frozenset[Kind]
     output: str  # the one output that directions are of, if it has a name
     drawn: bool
+    unknown: bool  # some words are outside the sampler's vocabulary
     sparse: bool  # so little was tested that it is worth marking
 
 
@@ -598,7 +610,8 @@ def marked_texts(result: Result) -> Texts | None:
         effect = number(one.effect, sign=True)
         counted.append(Counted(one.word, one.chosen, one.tested, one.up, one.down, effect, *widths))
     outputs = {output_of(result, int(row)) for row in np.flatnonzero(result.chosen)}
-    spans = [result.hypotheses.block_of(row).subset.index for index in shown for row in rows[index]]
+    tested = [(text_of(result, i), result.hypotheses.block_of(row).subset) for i in shown for row in rows[i]]
+    spans = [span for text, subset in tested for span in spans_of(text, subset)]
     letters = sum(len("".join(text_of(result, index).split())) for index in shown)
     return Texts(
         texts=tuple(texts),
@@ -612,6 +625,7 @@ def marked_texts(result: Result) -> Texts | None:
         kinds=frozenset(kind_of({int(way)}) for way in np.unique(toward[result.chosen])),
         output=outputs.pop() if len(outputs) == 1 else "",
         drawn=any(word.changed for text in texts for word in text.words),
+        unknown=bool(result.record.uncovered),
         sparse=bool(2 * sum(end - start for start, end in spans) < letters),  # a reader cannot guess which
     )
 
@@ -654,14 +668,13 @@ def _word(result: Result, toward: Ints, row: int, observed: Floats, outputs: Flo
     drawn: list[str] = list(result.kept.whole(result.hypotheses, row, len(outputs)))
     column = min(int(result.evidence.classes[row]), len(observed) - 1)
     often = Counter(drawn).most_common()
-    start, end = subset.index
-    a, b = window(text, start, end, AROUND_WORD)
+    start, end = spans_of(text, subset)[0]
+    a, _ = window(text, start, end, AROUND_WORD)
 
     def unbroken(part: str) -> str:  # line breaks of HTML, also those that were cut through, become a sign
         return re.sub(r"(<br\s*/?>|^(br)?\s*/?>|<b?r?\s*/?$)+", " ⏎ ", part, flags=re.IGNORECASE)
 
     before = ("… " if a else "") + unbroken(text[a:start])
-    after = unbroken(text[end:b]) + (" …" if b < len(text) else "")
 
     def line(other: str, value: float, times: str = "") -> Changed:
         shown = f"{value:.3f}" if len(observed) > 1 else number(value)
@@ -669,7 +682,11 @@ def _word(result: Result, toward: Ints, row: int, observed: Floats, outputs: Flo
         difference = 0.0 if np.isclose(value, observed[column], rtol=1e-6, atol=0) else value - float(observed[column])
         way = kind_of({int(np.sign(difference))}) if difference else ""
         moved = "" if other is text else change(difference)
-        return Changed(before, changed(text, other, subset), after, shown, moved, way, times)
+        new = changed(text, other, subset)
+        upto = start + len(new)
+        until = window(other, start, upto, AROUND_WORD)[1]
+        after = unbroken(other[upto:until]) + (" …" if until < len(other) else "")  # what is redrawn there, too
+        return Changed(before, new, after, shown, moved, way, times)
 
     fills = [(other, float(outputs[drawn.index(other), column]), n) for other, n in often[:MOST_FILLS]]
     repeated = len(often) < len(drawn)

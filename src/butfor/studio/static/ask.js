@@ -27,12 +27,12 @@ export async function asking(kind, inputs, check) {
   const trouble = el("div");
   const run = el("button", { type: "submit", class: "main" }, "Run");
   const form = el("form", { class: "ask", onsubmit: start },
-    labelled("Model", model, about.models), labelled("Sampler: what is put in the place of a feature", sampler, about.samplers),
+    labelled("Model", model, about.models), labelled(`Sampler: what is put in the place of a ${kind === "context" ? "passage" : "feature"}`, sampler, about.samplers),
     labelled("Title", title),
     el("details", {}, el("summary", {}, "More settings"),
       labelled("alpha", alpha, "The share of false discoveries that is promised not to be exceeded on average."),
-      labelled("Output to ask about", target, "The name or number of a class."),
-      labelled("Test", test), labelled("Seed", seed, "The same seed gives the same result.")),
+      ...(kind === "context" ? [] : [labelled("Output to ask about", target, "The name or number of a class."), labelled("Test", test)]),
+      labelled("Seed", seed, "The same seed gives the same result.")),
     run, trouble);
 
   async function start(event) {

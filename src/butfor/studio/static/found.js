@@ -10,7 +10,7 @@ export function showFound(view, id) {
     for (const one of whole.querySelectorAll("[data-row]")) one.classList.toggle("here", one.dataset.row === String(row.row));
     if (opened.isConnected) opened.scrollIntoView({ block: "nearest" });
   };
-  const shape = { image: images, text: texts }[view.modality] ?? rows;
+  const shape = { image: images, text: texts, context: parts }[view.modality] ?? rows;
   const left = view.left_out ? el("p", { class: "quiet" }, `${view.left_out} more are in the report and its table.`) : "";
   const whole = el("div", { class: "found" }, view.picture ? picture(view.picture) : "", legend(view), shape(view, id, open), left, opened);
   const first = view.rows.find((row) => row.chosen && row.draws?.length);
@@ -43,7 +43,8 @@ export function showAsked(view) {
 }
 
 function legend(view) {
-  return el("p", { class: "legend" }, el("span", { class: "key yes" }, "unusual"), el("span", { class: "key no" }, "not unusual"),
+  const word = view.modality === "context" ? "decisive" : "unusual";
+  return el("p", { class: "legend" }, el("span", { class: "key yes" }, word), el("span", { class: "key no" }, `not ${word}`),
     ` ${view.chosen} of ${view.hypotheses}`);
 }
 
@@ -87,6 +88,12 @@ function texts(view, id, open) {
   }));
 }
 
+function parts(view, id, open) {
+  return el("div", {}, ...view.inputs.map((input) => el("section", { class: "text" }, el("h3", {}, input.name),
+    ...view.rows.filter((row) => row.index === input.index).map((row) => el("p", {},
+      el("button", { type: "button", class: row.chosen ? "chip yes" : "chip no", "data-row": row.row, onclick: () => open(row) }, row.subset), ` ${row.text}`)))));
+}
+
 function rows(view, id, open) {
   const decided = view.rows.some((row) => row.flip);
   const heads = ["Input", "Subset", "Effect", "95 % interval", ...(decided ? ["Another decision"] : []), "Status"];
@@ -127,6 +134,10 @@ function outline(row) {
 
 function counterfactuals(view, row, id) {
   const head = el("h2", {}, `But for ${row.subset}`);
+  if (view.modality === "context") {
+    const share = row.flip ? `Another answer with ${row.flip} of what might have stood there (95 %: ${row.low} to ${row.high})${row.necessary ? ": decisive" : ""}.` : "It was not tested.";
+    return [head, el("p", {}, share), row.draws.length ? table(["It might have said", "Answer"], row.draws.map((one) => [one.text, one.output]), "Foils") : ""];
+  }
   const facts = [row.chosen ? "Unusual." : "Not unusual: what was drawn in its place often gave as extreme an output.",
     row.effect ? `Effect ${row.effect}${row.low === null ? "" : ` (95 %: ${row.low} to ${row.high})`}.` : "",
     row.flip ? `Another decision in ${row.flip} of the draws${row.necessary ? ": decisive" : ""}.` : ""].filter(Boolean).join(" ");

@@ -4,6 +4,7 @@ import { showRuns } from "./runs.js";
 import { showImage } from "./new_image.js";
 import { showTable } from "./new_table.js";
 import { showText } from "./new_text.js";
+import { showContext } from "./new_context.js";
 import { showRun } from "./run.js";
 import { showCompare } from "./compare.js";
 import { showInterface } from "./interface.js";
@@ -13,6 +14,7 @@ const PAGES = [
   [/^#\/new\/image$/, showImage, "New image run"],
   [/^#\/new\/table$/, showTable, "New table run"],
   [/^#\/new\/text$/, showText, "New text run"],
+  [/^#\/new\/context$/, showContext, "New prompt run"],
   [/^#\/run\/([0-9a-f]{32})$/, showRun, "Run"],
   [/^#\/compare(?:\/([0-9a-f]{32})\/([0-9a-f]{32}))?$/, showCompare, "Compare"],
   [/^#\/interface$/, showInterface, "API"],

@@ -13,7 +13,8 @@ export async function showRuns(place) {
     el("div", { class: "cards" },
       card("image", "An image", "Draw boxes on it. But for which of them would the answer have been another?"),
       card("table", "A table", "Choose the rows to compare with. Which columns set the others apart, row by row?"),
-      card("text", "A text", "Mark words or passages. Which of them decide?")),
+      card("text", "A text", "Mark words or passages. Which of them decide?"),
+      card("context", "A prompt", "Which passage does the answer of a language model rest on?")),
   );
   place.append(el("h2", {}, "Runs"));
   if (runs.length) {
