@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "butfor"
 ALLOWED = {
-    "lines": 50_700,  # 31,000 was asked of part 12: missed at 39,600; then controls, forms, enough, contexts, where
+    "lines": 50_850,  # 31,000 was asked of part 12: missed at 39,600; then controls, forms, enough, contexts, where
     "files": 177,  # contexts of language models: eleven; where without boxes: four
     "lines in inference/": 3_680,  # 3,000 was asked; moves, bets, shares in stages, outliers, where are methods more
     "files in inference/": 18,

@@ -61,8 +61,9 @@ def test_same_bits(case, stored, tmp_path):
     found = plain(result)
     assert text(rounded(found["exact"], wanted["exact"])) == text(wanted["exact"])
     assert list(found["close"]) == list(wanted["close"])
+    near = (1e-5, 1e-6) if case.startswith(("text", "image")) else (1e-8, 1e-9)  # networks compute in float32
     for name, values in wanted["close"].items():
-        np.testing.assert_allclose(found["close"][name], values, rtol=1e-8, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(found["close"][name], values, *near, err_msg=name)
     assert text(rounded(found["told"], wanted["told"])) == text(wanted["told"])
     if hasattr(result, "chosen"):
         assert_q(result)

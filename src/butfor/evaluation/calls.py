@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from math import isfinite
 from typing import Literal, TypeVar
 
@@ -20,21 +20,29 @@ from butfor.types import Array, Batch, Floats, InputError, Ints, Model, ModelErr
 
 TRIES, PAUSE = 3, 0.05  # of a call that fails, and seconds before it is made again, which double
 LASTING = 5  # rows that fail again and again by one kind of error: from then on it is not waited for
+WAYS = 32  # parts, in place of halves, where a call that fails costs much: it hangs, or ends a process
 Returned = TypeVar("Returned")
+
+
+class WorkerLost(ModelError):
+    """The process that was asked ended."""
 
 
 def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str], *, find_bad: bool = True) -> Array:
     """Return the outputs of a batch, (rows,) or (rows, outputs), checked; `describe` names a row in an error."""
     try:
         outputs = np.asarray(model(batch))
-    except InputError:
-        raise  # it says already what is the matter, and asking again row by row would not help
     except (Exception, SystemExit) as error:  # a model that calls sys.exit must not end the run in silence
+        if isinstance(error, InputError) and not (isinstance(error, WorkerLost) and find_bad):
+            raise  # it says already what is the matter, and asking again row by row would not help
         if not find_bad and isinstance(error, SystemExit):
             raise ModelError(f"the model raised SystemExit: {error}") from error
         if not find_bad:
             raise
-        row = None if isinstance(error, TimeoutError) else _first_bad_row(model, batch, rows)
+        lost = isinstance(error, WorkerLost)
+        row = None if isinstance(error, TimeoutError) else _first_bad_row(model, batch, rows, WAYS if lost else 2)
+        if row is not None and lost:
+            raise WorkerLost(f"{error} on {describe(row)}") from error
         if row is not None:
             raise ModelError(f"the model raised {type(error).__name__} on {describe(row)}: {error}") from error
         raise ModelError(
@@ -64,8 +72,8 @@ def _slice(batch: Batch, start: int, stop: int) -> Batch:
     return batch.iloc[start:stop] if hasattr(batch, "iloc") else batch[start:stop]
 
 
-def _first_bad_row(model: Model, batch: Batch, rows: int) -> int | None:
-    """Return the first row that makes the model fail, by halves; None where it fails on neither half alone."""
+def _first_bad_row(model: Model, batch: Batch, rows: int, ways: int = 2) -> int | None:
+    """Return the first row that makes the model fail, by parts; None where it fails on none of the parts alone."""
 
     def fails(start: int, stop: int) -> bool:
         try:
@@ -76,14 +84,22 @@ def _first_bad_row(model: Model, batch: Batch, rows: int) -> int | None:
 
     start, stop = 0, rows
     while stop - start > 1:
-        middle = (start + stop) // 2
-        if fails(start, middle):
-            stop = middle
-        elif fails(middle, stop):
-            start = middle
-        else:
+        part = next((part for part in _parts(start, stop, ways) if fails(*part)), None)
+        if part is None:
             return None
+        start, stop = part
     return start
+
+
+def _parts(start: int, stop: int, ways: int) -> list[tuple[int, int]]:
+    """Return so many parts of a span of rows, or its single rows.
+
+    >>> _parts(10, 15, 2)
+    [(10, 12), (12, 15)]
+    """
+    ways = min(ways, stop - start)
+    ends = [start + (stop - start) * k // ways for k in range(ways + 1)]
+    return list(pairwise(ends))
 
 
 def within(seconds: float | None, call: Callable[[], Returned]) -> Returned:
@@ -156,6 +172,8 @@ def tolerant(
 ) -> tuple[Floats, dict[int, str]]:
     """Return outputs (rows, outputs), NaN in rows that the model fails on, and why; halves find out which they are.
 
+    A call that hangs, or ends its process, costs seconds: there are more and smaller parts then.
+
     All rows and single ones are asked again where that may help, halves are not. `width` is how many outputs there
     must be; None: as many as the model returns, an error where it fails on every row.
     """
@@ -178,14 +196,17 @@ def tolerant(
             raise ModelError(f"the model returned {outputs.shape[1]} outputs a row, but {width} for other rows")
         return raw[0].astype(np.float64).reshape(stop - start, -1)
 
+    def ends(error: Exception) -> bool:
+        return _is_final(error) or isinstance(error, WorkerLost)
+
     def lasts(error: Exception) -> bool:
-        return _is_final(error) or isinstance(error, TimeoutError) or lasting[type(error)] >= LASTING
+        return ends(error) or isinstance(error, TimeoutError) or lasting[type(error)] >= LASTING
 
     def part(start: int, stop: int) -> None:
         complete, single = stop - start == rows, stop - start == 1
         try:
             tries = TRIES if complete or single else 1
-            outputs = again(partial(once, start, stop), tries, _is_final if complete else lasts)
+            outputs = again(partial(once, start, stop), tries, ends if complete else lasts)
         except Exception as error:
             if _is_final(error):
                 raise
@@ -193,9 +214,9 @@ def tolerant(
                 lasting[type(error)] += 1
                 why[start] = f"the model failed on {describe(start)}: {error}"
             else:
-                middle = (start + stop) // 2
-                part(start, middle)
-                part(middle, stop)
+                ways = WAYS if isinstance(error, TimeoutError | WorkerLost) else 2
+                for piece in _parts(start, stop, ways):
+                    part(*piece)
             return
         for row in np.flatnonzero(~np.isfinite(outputs).all(axis=1)).tolist():
             why[start + row] = f"the model returned {outputs[row].tolist()} on {describe(start + row)}"
@@ -211,6 +232,29 @@ def tolerant(
         every[start : start + len(outputs)] = outputs
     every[list(why)] = np.nan
     return every, why
+
+
+def answered(
+    items: Items, model: Model, batch_rows: int, describe: Callable[[int], str]
+) -> tuple[Floats, dict[int, str]]:
+    """Return the outputs of inputs, or of rows of a reference, and on which of them the model fails, and why."""
+    bad, parts = dict[int, str](), list[Floats]()
+    for start in range(0, len(items), batch_rows):
+        span = np.arange(start, min(start + batch_rows, len(items)))
+        try:
+            name = partial(lambda first, row: describe(first + row), start)
+            outputs, why = tolerant(model, items.given(span), len(span), None, name)
+        except Exception as error:
+            if len(span) == len(items):
+                raise
+            why, outputs = {row: str(error) for row in range(len(span))}, np.full((len(span), 1), np.nan)
+        parts.append(outputs)
+        bad |= {start + row: reason for row, reason in why.items()}
+    if len(bad) == len(items):
+        raise ModelError(f"{bad[0]}; it fails on every row")
+    width = max(outputs.shape[1] for outputs in parts)
+    parts = [outputs if outputs.shape[1] == width else np.full((len(outputs), width), np.nan) for outputs in parts]
+    return np.concatenate(parts), bad
 
 
 @dataclass(frozen=True)

@@ -373,10 +373,7 @@ def evaluate_task(stage: Stage, task: Task) -> TaskResult:
     calls = _Calls(stage, task.known)
     watch = Watch(stage.hypotheses.items.costly) if task.watched else None
     hypotheses = replace(stage.hypotheses, watch=watch)
-    if stage.tolerance == Tolerance():
-        batches = list(_draw_or_list(hypotheses, task.jobs))
-    else:
-        batches = list(_draw_if_possible(hypotheses, stage.tolerance, task.jobs, calls.failed))
+    batches = _drawn(stage, hypotheses, task, calls.failed)
     outputs = calls.outputs(batches)
     if stage.tolerance.skip:
         for batch, of_batch in zip(batches, outputs, strict=True):
@@ -399,6 +396,17 @@ def evaluate_task(stage: Stage, task: Task) -> TaskResult:
         summary=None if task.summary is None else task.summary(task.jobs, outputs),
         sample=None if task.summary is None else _sample(hypotheses.seed, task.jobs, outputs),
     )
+
+
+def draw_task(stage: Stage, task: Task) -> None:
+    """Draw what a task needs, to see whether that can be done."""
+    _drawn(stage, replace(stage.hypotheses, watch=None), task, {})
+
+
+def _drawn(stage: Stage, hypotheses: Hypotheses, task: Task, failed: dict[int, str]) -> list[CounterfactualBatch]:
+    if stage.tolerance == Tolerance():
+        return list(_draw_or_list(hypotheses, task.jobs))
+    return list(_draw_if_possible(hypotheses, stage.tolerance, task.jobs, failed))
 
 
 def _sample(seed: int, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> tuple[int, Ints, Floats]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from butfor.evaluation.items import Items, ListItems, TableItems, same
+from butfor.evaluation.items import Items, ListItems, StandIns, TableItems, same
 from butfor.evaluation.samplers import ListsSupport, Sampler, info_of
 from butfor.inference.exact import Support
 from butfor.inference.selection import Layers
@@ -522,3 +522,18 @@ def finest_parts(hypotheses: Hypotheses) -> list[list[Subset]]:
                 rows = np.flatnonzero(leaf & (hypotheses.input_of == i))
                 parts[i] = [hypotheses.block_of(row).subset for row in rows.tolist()]
     return parts
+
+
+def with_stand_ins(hypotheses: Hypotheses, bad: Ints) -> Hypotheses:
+    """Put a good input in the place of each bad one: what comes of it is not used."""
+    items, good = hypotheses.items, int(np.setdiff1d(np.arange(len(hypotheses.items)), bad)[0])
+    if isinstance(items, TableItems):
+        values = items.values.copy()
+        values[bad] = values[good]
+        values.setflags(write=False)
+        return replace(hypotheses, items=replace(items, values=values))
+    assert isinstance(items, ListItems)
+    blocks = tuple(block for block in hypotheses.blocks if block.start not in set(bad.tolist()))
+    return replace(
+        hypotheses, items=replace(items, inputs=StandIns(items.inputs, frozenset(bad.tolist()), good)), blocks=blocks
+    )

@@ -370,3 +370,20 @@ class ListItems:
         for i, k in np.argwhere(wanted).tolist():
             distance[i, k] = difference(values[i * versions], values[i * versions + k + 1])
         return distance, np.zeros(wanted.shape, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class StandIns(Sequence[Any]):
+    """Images or texts, with a good one in the place of each bad one."""
+
+    inputs: Sequence[Any]
+    bad: frozenset[int]
+    good: int
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self.inputs[self.good if index in self.bad else index]

@@ -1,6 +1,8 @@
 """Workers, by `workers=`: this process, threads, processes, or a dask cluster.
 
-Small tasks travel together in bundles, so that sending them costs little; a stage that is not worth it is done here.
+Small tasks travel together in bundles, so that sending them costs little. Processes and clusters evaluate everything
+that is asked of the model, so that one that ends its process (a segfault, `os._exit`, out of memory) does not end ours:
+its rows are halved, in calls of their own, until those that end it are known. Processes stay for the next run.
 """
 
 from __future__ import annotations
@@ -8,16 +10,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import tempfile
 import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,17 +29,18 @@ from typing import Any, Protocol
 import cloudpickle
 import numpy as np
 
-from butfor.evaluation.evaluator import Engine, Serial, Stage, Task, TaskResult, Tolerance, evaluate_task
+from butfor.evaluation.calls import WorkerLost, limited, within
+from butfor.evaluation.evaluator import Engine, Serial, Stage, Task, TaskResult, Tolerance, draw_task, evaluate_task
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.progress import WorkerState
-from butfor.types import Floats, InputError, ModelError
+from butfor.types import Array, Batch, Floats, InputError, Model
 
 LONGEST = 5  # times the least seconds of a bundle
 MOST_TASKS = 256  # of one bundle
 AHEAD = 3  # bundles per worker that are under way
-TRIES = 3  # of a bundle whose worker died
 LOST = (BrokenProcessPool, CancelledError)
-DIED = "the worker was lost {tries} times (killed, out of memory or crashed) on a unit with {what}"
+DIED = "the sampler ended the process that it ran in (killed, out of memory or crashed) on {what}"
+IDLE = 120  # seconds that processes stay for the next run
 
 
 def engine_for(workers: Any) -> Engine:
@@ -60,6 +65,24 @@ def engine_for(workers: Any) -> Engine:
     )
 
 
+@contextmanager
+def opened(workers: Any) -> Iterator[Engine]:
+    """Give the engine that `workers=` names; processes stay for the next run when this one is over."""
+    engine = engine_for(workers)
+    try:
+        yield engine
+    finally:
+        if engine is not workers and isinstance(engine, WorkerPool):
+            engine.workers.release()
+
+
+def asked_where(engine: Engine, model: Model, seconds: float | None) -> Model:
+    """Return the model as it is called outside of tasks: in a worker too, waited for `seconds` at most."""
+    if isinstance(engine, WorkerPool) and engine.workers.apart:
+        return engine.apart(model, seconds)
+    return limited(model, seconds)
+
+
 def worker_states(engine: Engine) -> tuple[WorkerState, ...]:
     """Return what each worker has done so far; nothing where the work is done here."""
     return tuple(getattr(engine, "states", {}).values())
@@ -75,20 +98,35 @@ class Done:
 
 
 class Workers(Protocol):
-    """Opens workers, and brings a stage to them."""
+    """Opens workers, and brings what they share to them: a stage, or a model."""
 
     count: int
     least_seconds: float  # of one bundle, so that the way there and back is little of it
+    apart: bool  # from this process, which lives on when they end
 
-    def submit(self, handle: Any, tasks: tuple[Task, ...]) -> Future[Done]: ...
-    def ship(self, stage: Stage) -> Any: ...
+    def submit(self, work: Callable[[Any, Any], Any], handle: Any, given: Any) -> Future[Any]: ...
+    def ship(self, content: Stage | Model) -> Any: ...
     def reopen(self) -> None: ...  # after workers were lost
+    def release(self) -> None: ...  # when the run is over
 
 
 def work(stage: Stage, tasks: tuple[Task, ...]) -> Done:
     start = time.perf_counter()
     results = tuple(evaluate_task(stage, task) for task in tasks)
     return Done(results, time.perf_counter() - start, f"{os.getpid()} {threading.current_thread().name}")
+
+
+def answer(model: Model, given: tuple[Batch, float | None]) -> Array | BaseException:
+    """Return the outputs of a batch, or what the model raised."""
+    batch, seconds = given
+    try:
+        return within(seconds, lambda: np.asarray(model(batch)))
+    except (Exception, SystemExit) as error:
+        try:
+            cloudpickle.loads(cloudpickle.dumps(error))
+        except Exception:  # what keeps it from travelling is not ours
+            error = type(type(error).__name__, (Exception,), {"__module__": "__main__"})(str(error))
+        return error
 
 
 Bundle = tuple[tuple[int, Task], ...]  # tasks with their numbers
@@ -99,9 +137,9 @@ class WorkerPool:
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
         self.states: dict[str, WorkerState] = {}
-        self._shipped: dict[tuple[object, ...], tuple[Stage, Any]] = {}
+        self._shipped: dict[object, tuple[Stage | Model, Any]] = {}
         self._size = 1  # tasks of a bundle
-        self._sound = True  # no worker was lost
+        self._lost_once = False
 
     def __repr__(self) -> str:
         return repr(self.workers)
@@ -110,8 +148,7 @@ class WorkerPool:
         """Yield results as they come; never far ahead of the oldest that is still under way."""
         every = enumerate(tasks)
         first = list(islice(every, 2))
-        if len(first) < 2 and self._sound and stage.tolerance == Tolerance():
-            # nothing to share; not where a model may fail: a worker can be lost, this process cannot
+        if len(first) < 2 and not self.workers.apart:  # nothing to share
             for number, task in first:
                 yield number, evaluate_task(stage, task) if task.result is None else task.result
             return
@@ -154,10 +191,31 @@ class WorkerPool:
         each = max(1, -(-len(new) // self.workers.count))
         return [tuple(new[start : start + each]) for start in range(0, len(new), each)], known, over
 
+    def apart(self, model: Model, seconds: float | None) -> Model:
+        """Return the model as one that is called in a worker."""
+        self._handle(id(model), model)  # refused now if it cannot travel
+        return partial(self._answer, model, seconds)
+
+    def _answer(self, model: Model, seconds: float | None, batch: Batch) -> Array:
+        try:
+            answered = self.workers.submit(answer, self._handle(id(model), model), (batch, seconds)).result()
+        except LOST as error:
+            self._reopen()
+            if not self._lost_once:  # by chance, perhaps
+                self._lost_once = True
+                return self._answer(model, seconds, batch)
+            raise WorkerLost("the model ended the process that it ran in (killed, out of memory or crashed)") from error
+        if isinstance(answered, BaseException):
+            raise answered
+        return np.asarray(answered)
+
+    def _handle(self, key: object, content: Stage | Model) -> Any:
+        if key not in self._shipped:
+            self._shipped[key] = (content, self.workers.ship(content))
+        return self._shipped[key][1]
+
     def _submit(self, stage: Stage, bundle: Bundle) -> Future[Done]:
-        if stage.key not in self._shipped:
-            self._shipped[stage.key] = (stage, self.workers.ship(stage))
-        return self.workers.submit(self._shipped[stage.key][1], tuple(task for _, task in bundle))
+        return self.workers.submit(work, self._handle(stage.key, stage), tuple(task for _, task in bundle))
 
     def _arrived(self, stage: Stage, under_way: UnderWay) -> Iterator[tuple[int, TaskResult]]:
         """Yield results of the bundles that are done; those whose workers died are made again, one at a time."""
@@ -182,7 +240,6 @@ class WorkerPool:
             )
             yield from zip((number for number, _ in bundle), done.results, strict=True)
         if lost:
-            self._sound = False
             for _, bundle in under_way.values():
                 lost += bundle
             under_way.clear()
@@ -192,23 +249,30 @@ class WorkerPool:
 
     def _reopen(self) -> None:
         self.workers.reopen()
-        self._shipped.clear()
 
     def _alone(self, stage: Stage, task: Task) -> TaskResult:
         """Evaluate one task by itself, to see whether it is the one that ends its worker.
 
-        With `skip` its jobs are halved until one is left: its inputs share a stream, and its hypotheses go untested.
+        If it is, it is drawn here and the model called in a worker, so that the rows that end it are found. With `skip`
+        the jobs that a sampler ends it on are halved until one is left: its inputs share a stream, and its hypotheses
+        go untested.
         """
-        for _ in range(TRIES):
-            try:
-                return self._submit(stage, ((0, task),)).result().results[0]
-            except LOST:
-                self._reopen()
+        try:
+            return self._submit(stage, ((0, task),)).result().results[0]
+        except LOST:
+            self._reopen()
+        try:
+            self.workers.submit(draw_task, self._handle(stage.key, stage), task).result()
+        except LOST as error:
+            self._reopen()
+            why = DIED.format(what=stage.hypotheses.name_of(task.jobs[0].block))
+            if not stage.tolerance.skip:
+                raise WorkerLost(why) from error
+        else:
+            here = replace(stage, model=self.apart(stage.model, stage.tolerance.timeout))
+            return evaluate_task(replace(here, tolerance=Tolerance(stage.tolerance.skip)), task)
         jobs = task.jobs
-        if not stage.tolerance.skip:
-            raise ModelError(DIED.format(tries=TRIES, what=stage.hypotheses.name_of(jobs[0].block)))
         if len(jobs) == 1:
-            why = DIED.format(tries=TRIES, what="it")
             outputs: tuple[Floats, ...] = (np.zeros((jobs[0].count, jobs[0].versions, stage.n_outputs)),)  # all equal
             failed = dict.fromkeys(jobs[0].rows.tolist(), why)
             numbers = ((None,) * len(task.extracts),)
@@ -233,7 +297,7 @@ class WorkerPool:
 class Threads:
     """Threads: for models that let others run while they compute."""
 
-    least_seconds = 0.1
+    least_seconds, apart = 0.1, False
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -245,11 +309,14 @@ class Threads:
     def reopen(self) -> None:
         self._executor = ThreadPoolExecutor(self.count, thread_name_prefix="butfor", initializer=one_thread_each)
 
-    def ship(self, stage: Stage) -> Stage:
-        return stage
+    def release(self) -> None:
+        """Leave them to end by themselves."""
 
-    def submit(self, handle: Stage, tasks: tuple[Task, ...]) -> Future[Done]:
-        return self._executor.submit(work, handle, tasks)
+    def ship(self, content: Stage | Model) -> Stage | Model:
+        return content
+
+    def submit(self, work: Callable[[Any, Any], Any], handle: Any, given: Any) -> Future[Any]:
+        return self._executor.submit(work, handle, given)
 
 
 def one_thread_each() -> None:
@@ -260,35 +327,64 @@ def one_thread_each() -> None:
 
 
 class Processes:
-    """Processes: for all models that can be pickled (functions of a script or notebook can)."""
+    """Processes: for all models that can be pickled (functions of a script or notebook can).
 
-    least_seconds = 0.1
+    Starting them takes longer than many a run, so they stay for the next one, unless the world has changed: the folder,
+    the environment, or the user's own modules, of which they would have the former code.
+    """
+
+    least_seconds, apart = 0.1, True
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._folder = Path(tempfile.mkdtemp(prefix="butfor-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._files = 0
+        self._models: dict[int, tuple[Model, Path]] = {}
         self._executor: Any = None
-        self.reopen()
 
     def __repr__(self) -> str:
         return f"{self.count} processes"
 
-    def reopen(self) -> None:
+    def _open(self) -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
 
+        warm, world = _warm.pop(self.count, None), _world()
+        if warm is not None and warm[0] == world:
+            return warm[1]
+        if warm is not None:
+            warm[1].shutdown(wait=False, kill_workers=True)
+        return ProcessPoolExecutor(self.count, initializer=begin, timeout=IDLE)
+
+    def reopen(self) -> None:
         if self._executor is not None:
             self._executor.shutdown(wait=False, kill_workers=True)
-        self._executor = ProcessPoolExecutor(self.count, initializer=begin, timeout=None)
-        weakref.finalize(self, self._executor.shutdown, wait=False, kill_workers=True)
+        self._executor = None
 
-    def ship(self, stage: Stage) -> Path:
+    def release(self) -> None:
+        if self._executor is not None:
+            _, former = _warm.pop(self.count, (None, None))
+            if former is not None:
+                former.shutdown(wait=False, kill_workers=True)
+            _warm[self.count] = (_world(), self._executor)
+            self._executor = None
+
+    def ship(self, content: Stage | Model) -> Path:
         """Write it once; each process reads it once."""
+        if isinstance(content, Stage):  # of several stages the model is the same
+            return self._written(replace(content, model=ReadOnce(self._model(content.model))))
+        return self._model(content)
+
+    def _model(self, model: Model) -> Path:
+        if id(model) not in self._models:
+            self._models[id(model)] = (model, self._written(model))
+        return self._models[id(model)][1]
+
+    def _written(self, content: object) -> Path:
         path = self._folder / str(self._files)
         self._files += 1
         try:
-            path.write_bytes(cloudpickle.dumps(stage))
+            path.write_bytes(cloudpickle.dumps(content))
         except Exception as error:  # whatever objects of others raise here
             raise InputError(
                 "the model, the sampler or a rule cannot be sent to another process "
@@ -296,9 +392,38 @@ class Processes:
             ) from error
         return path
 
-    def submit(self, handle: Path, tasks: tuple[Task, ...]) -> Future[Done]:
-        sent: Future[Done] = self._executor.submit(work_at, handle, cloudpickle.dumps(tasks))
+    def submit(self, work: Callable[[Any, Any], Any], handle: Path, given: Any) -> Future[Any]:
+        if self._executor is None:
+            self._executor = self._open()
+        sent: Future[Any] = self._executor.submit(work_at, work, handle, cloudpickle.dumps(given))
         return sent
+
+
+_warm: dict[int, tuple[object, Any]] = {}  # executors that no run has, by their processes, and the world they know
+
+
+INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
+
+
+def _world() -> object:
+    """Return all that a process takes over when it starts, and what it may have imported of the user's own."""
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    times = {}
+    for file in files:
+        if isinstance(file, str) and not (INSTALLED.search(file) or file.startswith(os.path.dirname(os.__file__))):
+            with suppress(OSError):
+                times[file] = os.stat(file).st_mtime_ns
+    return os.getcwd(), tuple(sys.path), dict(os.environ), times
+
+
+@dataclass(frozen=True)
+class ReadOnce:
+    """A model in a file, which a process reads when it is first asked."""
+
+    path: Path
+
+    def __call__(self, batch: Batch) -> Array:
+        return np.asarray(_model_at(self.path)(batch))
 
 
 def begin() -> None:
@@ -309,13 +434,19 @@ def begin() -> None:
     one_thread_each()
 
 
-def work_at(path: Path, tasks: bytes) -> Done:
-    return work(_stage_at(path), cloudpickle.loads(tasks))
+def work_at(work: Callable[[Any, Any], Any], path: Path, given: bytes) -> Any:
+    content = _stage_at(path) if work is not answer else _model_at(path)
+    return work(content, cloudpickle.loads(given))
 
 
 @lru_cache(maxsize=4)  # read once, used for many tasks
 def _stage_at(path: Path) -> Stage:
     return open_stage(path.read_bytes())
+
+
+@lru_cache(maxsize=1)
+def _model_at(path: Path) -> Any:
+    return cloudpickle.loads(path.read_bytes())
 
 
 def open_stage(content: bytes) -> Stage:
@@ -329,7 +460,7 @@ def open_stage(content: bytes) -> Stage:
 class Cluster:
     """A dask.distributed Client of the user's, or one of ours at an address such as tcp://scheduler:8786."""
 
-    least_seconds = 0.3  # a submission costs the scheduler and us about 5 ms
+    least_seconds, apart = 0.3, True  # a submission costs the scheduler and us about 5 ms
 
     def __init__(self, workers: object) -> None:
         try:
@@ -349,14 +480,18 @@ class Cluster:
     def reopen(self) -> None:
         """Leave it to the scheduler, which looks after its workers itself."""
 
-    def ship(self, stage: Stage) -> Any:
+    def release(self) -> None:
+        """Leave it to the user."""
+
+    def ship(self, content: Stage | Model) -> Any:
+        opens = open_stage if isinstance(content, Stage) else cloudpickle.loads
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # large: it is sent once
-            return self._client.submit(open_stage, cloudpickle.dumps(stage), pure=False)
+            return self._client.submit(opens, cloudpickle.dumps(content), pure=False)
 
-    def submit(self, handle: Any, tasks: tuple[Task, ...]) -> Future[Done]:
-        sent = self._client.submit(work_sent, handle, cloudpickle.dumps(tasks), pure=False, retries=2)
-        future: Future[Done] = Future()  # one that the standard library can wait for
+    def submit(self, work: Callable[[Any, Any], Any], handle: Any, given: Any) -> Future[Any]:
+        sent = self._client.submit(work_sent, work, handle, cloudpickle.dumps(given), pure=False, retries=2)
+        future: Future[Any] = Future()  # one that the standard library can wait for
         future.set_running_or_notify_cancel()
 
         def pass_on(done: Any) -> None:
@@ -371,6 +506,6 @@ class Cluster:
         return future
 
 
-def work_sent(stage: Stage, tasks: bytes) -> Done:
+def work_sent(work: Callable[[Any, Any], Any], content: Any, given: bytes) -> Any:
     one_thread_each()  # a new stage may have brought new libraries; it takes 4 ms
-    return work(stage, cloudpickle.loads(tasks))
+    return work(content, cloudpickle.loads(given))

@@ -382,6 +382,10 @@ RUN_NOTES: dict[str, Sentence] = {
         f"{_NO_SKILL}\nColumns that stand in for each other hide each other; test them together "
         "(subsets={{name: columns}})."
     ),
+    "reference-rows-left-out": lambda failed, size, why: (
+        f"{failed} of {size} reference rows were left out of comparisons, since the model fails on them.\n"
+        f"Why: {reasons(why)}."
+    ),
     "inputs-left-out": lambda failed, size, why: (
         f"{failed} of {size} inputs were left out, since the model fails on them.\nWhy: {reasons(why)}."
     ),

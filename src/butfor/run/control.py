@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from butfor.evaluation.calls import probe
+from butfor.evaluation.calls import answered, probe
 from butfor.evaluation.evaluator import Evaluator, Watcher
-from butfor.evaluation.hypotheses import Hypotheses
+from butfor.evaluation.hypotheses import Hypotheses, with_stand_ins
 from butfor.evaluation.progress import Meter
 from butfor.inference.decisions import Decision
 from butfor.inference.effects import mean_beyond_chance
@@ -91,19 +91,27 @@ def control(
     stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
     width = len(hypotheses.subset_names)
     choice = choice_of(hypotheses, stopping, np.arange(len(hypotheses.items)))
+    failed = dict[int, str]()
+    if evaluator.tolerance.skip:
+        _, bad = answered(hypotheses.items, evaluator.direct, evaluator.batch_rows, "row {} of the reference".format)
+        meter.count_evaluated(len(hypotheses.items))
+        failed = {row: bad[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in bad}
+        hypotheses = with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
     seen = probe(evaluator.direct, hypotheses.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
     meter.count_evaluated(seen.rows)
     control_spec = replace(spec, picked=None, rounding=seen.rounding, center=min(spec.center, quiet.test.center or 16))
     first = FirstDraws(hypotheses.size, spec.target, settings.link, seen.rounding, averaged)
     chances = None if decision is None else DecisionChances(hypotheses.size, decision)
     watching: tuple[Watcher, ...] = (first,) if chances is None else (first, chances)
-    apart = replace(evaluator, failed={}, watchers=watching)  # hypotheses of its own
+    apart = replace(evaluator, failed=failed, watchers=watching)  # hypotheses of its own
     done = perform(hypotheses, apart, control_spec, stopping, choice, meter, "control", outcomes=outcomes)
     if done.interrupted:
         raise KeyboardInterrupt  # nothing is decided yet that could be returned
     evidence, tested, rows = done.evidence.scaled, done.evidence.drawable, len(hypotheses.items)
     chosen = _pooled(hypotheses, quiet, rows).chosen(evidence, tested).reshape(-1, width)
-    gain = first.estimates().gain.reshape(-1, width)
+    gain = first.estimates().gain
+    gain[apart.untested(hypotheses.size)] = np.nan
+    gain = gain.reshape(-1, width)
     off = mean_beyond_chance(gain, np.ones_like(gain) if weights is None else weights)
     verified = None
     if chances is not None and decision is not None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from butfor._version import __version__
-from butfor.evaluation.calls import TRIES, Probe, again, limited, outputs_of, probe, tolerant
+from butfor.evaluation.calls import TRIES, Probe, again, answered, outputs_of, probe
 from butfor.evaluation.evaluator import Evaluator, Tolerance, remembering
 from butfor.evaluation.hypotheses import (
     Hypotheses,
@@ -32,12 +32,13 @@ from butfor.evaluation.hypotheses import (
     layers_of_trees,
     no_chance,
     round_sizes,
+    with_stand_ins,
 )
-from butfor.evaluation.items import Items, ListItems, TableItems
+from butfor.evaluation.items import Items, TableItems
 from butfor.evaluation.journal import Journal, fingerprint, items_digest, journal
 from butfor.evaluation.progress import Meter, Progress, Report, Rows, reporting
 from butfor.evaluation.samplers import Sampler, info_of, method, name_of
-from butfor.evaluation.workers import engine_for, worker_states
+from butfor.evaluation.workers import asked_where, opened, worker_states
 from butfor.inference.decisions import Decision
 from butfor.inference.effects import Effects, Estimates
 from butfor.inference.features import LEAST_INPUTS, Features, Fit, features
@@ -127,6 +128,8 @@ class Reference:
     weights: Callable[[Hypotheses], Floats | None] | None = None  # (n, S) of control rows, to stand for the inputs
     # by decisions of inputs and of its rows, clusters of inputs, those that were tested, and what the model decides
     keeps: Callable[[Array, Array, Ints, Bools, Callable[[Items], Array | None]], Keeps | None] | None = None
+    without: Callable[[Ints], Reference] | None = None  # some of its rows
+    outputs: Floats | None = None  # of its rows, where they had to be looked at first
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,56 +233,6 @@ def least_p(hypotheses: Hypotheses) -> float:
     return float(np.median([floor(subset) for subset in hypotheses.subsets]))
 
 
-def failing_inputs(
-    hypotheses: Hypotheses, model: Model, batch_rows: int, describe: Callable[[int], str], tolerance: Tolerance
-) -> dict[int, str]:
-    """Return the inputs that the model fails on, and why."""
-    limited_model, bad = limited(model, tolerance.timeout), dict[int, str]()
-    for start in range(0, len(hypotheses.items), batch_rows):
-        span = np.arange(start, min(start + batch_rows, len(hypotheses.items)))
-        try:
-            name = partial(lambda first, row: describe(first + row), start)
-            _, why = tolerant(limited_model, hypotheses.items.given(span), len(span), None, name)
-        except Exception as error:
-            if len(span) == len(hypotheses.items):
-                raise
-            why = {row: str(error) for row in range(len(span))}
-        bad |= {start + row: reason for row, reason in why.items()}
-    return bad
-
-
-def _with_stand_ins(hypotheses: Hypotheses, bad: Ints) -> Hypotheses:
-    """Put a good input in the place of each bad one: what comes of it is not used."""
-    items, good = hypotheses.items, int(np.setdiff1d(np.arange(len(hypotheses.items)), bad)[0])
-    if isinstance(items, TableItems):
-        values = items.values.copy()
-        values[bad] = values[good]
-        values.setflags(write=False)
-        return replace(hypotheses, items=replace(items, values=values))
-    assert isinstance(items, ListItems)
-    blocks = tuple(block for block in hypotheses.blocks if block.start not in set(bad.tolist()))
-    return replace(
-        hypotheses, items=replace(items, inputs=StandIns(items.inputs, frozenset(bad.tolist()), good)), blocks=blocks
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class StandIns(Sequence[Any]):
-    """Images or texts, with a good one in the place of each bad one."""
-
-    inputs: Sequence[Any]
-    bad: frozenset[int]
-    good: int
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        return self.inputs[self.good if index in self.bad else index]
-
-
 def without(estimates: Estimates, rows: Ints) -> Estimates:
     """Estimates in which what could not be tested says nothing; on averages over inputs it counts as no effect."""
     if not rows.size:
@@ -320,14 +273,12 @@ def model_notes(seen: Probe) -> list[Note]:
 
 
 def patient(model: Model, tolerance: Tolerance) -> Model:
-    """Return a model that is called again where it fails, and waited for so long only: outside of tasks."""
-    if tolerance == Tolerance():
-        return model
-    return partial(_called_again, limited(model, tolerance.timeout), TRIES if tolerance.skip else 1)
+    """Return a model that is called again where it fails: outside of tasks."""
+    return partial(_called_again, model, TRIES) if tolerance.skip else model
 
 
 def _called_again(model: Model, tries: int, batch: Batch) -> Any:
-    return again(lambda: model(batch), tries)
+    return again(lambda: model(batch), tries, lambda error: isinstance(error, InputError))  # a lost process too
 
 
 def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, kept: Journal, report: Report) -> Start:
@@ -338,12 +289,10 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
     size = settings.options.batch_rows or context.batch_rows
     failed, n_evaluations = dict[int, str](), 0
     if tolerance.skip:
-        bad, n_evaluations = (
-            failing_inputs(hypotheses, kept.model, size, context.describe, tolerance),
-            len(hypotheses.items),
-        )
+        _, bad = answered(hypotheses.items, kept.model, size, context.describe)
+        n_evaluations = len(hypotheses.items)
         failed = {row: bad[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in bad}
-        hypotheses = _with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
+        hypotheses = with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
     seen = probe(model, hypotheses.items, size, context.describe)
     spec, target, names = _statistic(context, settings, seen)
     flips = watch_decisions(hypotheses, settings, seen.outputs, decides=context.wrapped.decides)
@@ -634,12 +583,17 @@ def run(context: RunContext, settings: Settings) -> Result:
     lines = partial(
         manifest, hypotheses, context.model_name, context.wrapped.call, context.batch_rows, settings, compared
     )
-    answers = journal(engine_for(settings.options.workers), context.wrapped.call, settings.options.run_dir, lines)
-    with answers as kept, reporting(settings.options.progress) as report:
+    options = settings.options
+    with (
+        opened(options.workers) as engine,
+        journal(engine, asked_where(engine, context.wrapped.call, options.timeout), options.run_dir, lines) as kept,
+        reporting(options.progress) as report,
+    ):
         if settings.test.name != "osft":  # a sampler that always draws the same leaves nothing to compare with
             if info_of(hypotheses.sampler).deterministic:
                 raise no_chance(hypotheses)
             hypotheses = replace(hypotheses, watch=Watch(hypotheses.items.costly))
+        context, bad_rows = _without_failing_rows(context, settings, kept.model)
         start = start_run(context, settings, hypotheses, kept, report)
         hypotheses = start.hypotheses
         first = FirstDraws(hypotheses.size, start.spec.target, settings.link, start.spec.rounding, start.averaged)
@@ -666,7 +620,7 @@ def run(context: RunContext, settings: Settings) -> Result:
             context, settings, start, evaluator, done, estimates, sure, moves, different, reference_outputs
         )
         failed = failures(evaluator.failed, hypotheses.size)
-        notes = [Note("not-tested", "warning", failed)] if evaluator.failed else []
+        notes = bad_rows + ([Note("not-tested", "warning", failed)] if evaluator.failed else [])
         declined = settings.decide is False
         notes += [*_looks_picked(start, reference_outputs, declined), *map(as_note, _notes(context))]
         interrupted = done.interrupted or conclusions.interrupted
@@ -909,7 +863,7 @@ def _kept_columns(
         except ModelError:
             return None
 
-    rows = decided(reference.items) if reference_outputs is None else decision(reference_outputs)
+    rows = decision(_outputs_on(reference, evaluator) if reference_outputs is None else reference_outputs)
     clusters = clusters_of_inputs(context, settings)
     return reference.keeps(decision(start.seen.outputs), rows, clusters, tested, decided_if_can)
 
@@ -921,10 +875,7 @@ def _root(
     reference = context.reference
     if reference is None or reference.root is None or start.spec.picked is not None:
         return None, [], hypotheses
-    outputs = outputs_of(
-        evaluator.direct, reference.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
-    )
-    evaluator.counter.count_evaluated(len(outputs))
+    outputs = _outputs_on(reference, evaluator)
     rows, name = reference.items.block(0, len(reference.items)), hypotheses.subset_names[reference.root]
     show = partial(evaluator.show, hypotheses)
     evidence = [
@@ -935,6 +886,31 @@ def _root(
     ]
     rest = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if block.subset.name != name))
     return outputs, evidence, rest
+
+
+def _outputs_on(reference: Reference, evaluator: Evaluator) -> Floats:
+    outputs = reference.outputs
+    if outputs is None:
+        outputs = outputs_of(evaluator.direct, reference.items, evaluator.batch_rows, "row {} of the reference".format)
+    evaluator.counter.count_evaluated(len(outputs))
+    return outputs
+
+
+def _without_failing_rows(context: RunContext, settings: Settings, model: Model) -> tuple[RunContext, list[Note]]:
+    """Leave out rows of the reference that the model fails on, where such inputs are skipped."""
+    reference = context.reference
+    if settings.options.on_error != "skip" or reference is None or reference.without is None:
+        return context, []
+    if settings.enough is None and (reference.root is None or settings.picked is not None):
+        return context, []  # they are not needed
+    size = settings.options.batch_rows or context.batch_rows
+    outputs, bad = answered(reference.items, model, size, "row {} of the reference".format)
+    if not bad:
+        return replace(context, reference=replace(reference, outputs=outputs)), []
+    rows = np.array(sorted(bad))
+    fewer = replace(reference.without(rows), outputs=np.delete(outputs, rows, axis=0))
+    note = Note("reference-rows-left-out", "warning", failures(bad, len(outputs)))
+    return replace(context, reference=fewer), [note]
 
 
 def _looks_picked(start: Start, reference: Floats | None, declined: bool) -> list[Note]:

@@ -174,18 +174,22 @@ class Different:
 
     def __init__(self, size: int) -> None:
         self.look = look_at_pictures
-        self._kinds = dict[int, list[Floats]]()
+        self._kinds = dict[int, Floats]()
         self.counts = np.zeros(size, np.int64)
 
     def note(self, job: Job, pictures: list[list[Array]] | None, *, listed: bool) -> None:  # noqa: ARG002
         """Count the draws of a job that are unlike all before."""
+        from scipy.spatial.distance import cdist  # not where there are no pictures
+
         for row, drawn in zip(job.rows.tolist(), pictures or (), strict=False):
-            kinds = self._kinds.setdefault(row, [])
-            for one in drawn:
-                small = one.astype(np.float64)
-                if not any(np.abs(small - known).mean() <= ALIKE for known in kinds):
-                    kinds.append(small)
-            self.counts[row] = len(kinds)
+            new = np.array([one.ravel() for one in drawn], np.float64)
+            known = self._kinds.get(row, new[:0])
+            alike = cdist(new, np.concatenate([known, new]), "cityblock") <= ALIKE * new.shape[1]
+            fresh = ~alike[:, : len(known)].any(axis=1)
+            for k in np.flatnonzero(fresh).tolist():
+                fresh[k] = not (alike[k, len(known) :][:k] & fresh[:k]).any()
+            self._kinds[row] = np.concatenate([known, new[fresh]])
+            self.counts[row] = len(self._kinds[row])
 
 
 def look_at_pictures(hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> list[list[Array]] | None:

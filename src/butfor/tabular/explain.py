@@ -148,23 +148,30 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
     return column_tree(ordered, stand_still(ordered.values, table.values), fixed)
 
 
-def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int, *, named: bool) -> Reference | None:
-    """Return what the run needs of the reference that its sampler was fitted on; None: it has none.
+def _reference(
+    hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int, rows: Ints | None = None, *, named: bool
+) -> Reference | None:
+    """Return what the run needs of the reference that its sampler was fitted on, or of some rows; None: it has none.
 
     Groups of columns that the user has `named` may be enough for a decision, as single columns may.
     """
     sampler = hypotheses.sampler
     if not isinstance(sampler, TableSampler) or sampler.reference is None:
         return None
-    rows = stream(seed, "whole", "rows").permutation(len(sampler.reference.values))[:MOST_WHOLE]
+    if rows is None:
+        rows = np.sort(stream(seed, "whole", "rows").permutation(len(sampler.reference.values))[:MOST_WHOLE])
 
     def controls(most: int, first: int, sampler: TableSampler = sampler) -> list[Hypotheses]:
         part = ColumnTree(tree.subsets[:first], tree.resolution[:first], tree.parent[:first])
         made = held_out_hypotheses(sampler, table, part.subsets, seed, most)
         return [replace(one, layers=part.layers(len(one.items))) for one in made]
 
-    rows = np.sort(rows)
-    items = _reference_items(sampler, table, rows)
+    items, every = _reference_items(sampler, table, rows), rows
+
+    def without(bad: Ints) -> Reference:
+        fewer = _reference(hypotheses, table, tree, seed, np.delete(every, bad), named=named)
+        assert fewer is not None
+        return fewer
 
     def keeps(
         decisions: Array,
@@ -175,7 +182,7 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
         sampler: TableSampler = sampler,
     ) -> KeptColumns | None:
         def evaluated(positions: Ints, values: Array) -> Array | None:
-            made = _reference_items(sampler, table, rows[positions])
+            made = _reference_items(sampler, table, every[positions])
             return ask(replace(made, values=values.astype(made.values.dtype)))
 
         groups = tree.subsets if named else ()
@@ -191,6 +198,7 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
         partial(redrawn_rows, sampler, table, tree.subsets, seed),
         partial(_weights, hypotheses, sampler, seed),
         keeps,
+        without=without,
     )
 
 

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from butfor._version import __version__
-from butfor.evaluation.calls import Probe, probe
+from butfor.evaluation.calls import Probe, answered, probe
 from butfor.evaluation.evaluator import Evaluator, Tolerance, remembering
 from butfor.evaluation.hypotheses import Hypotheses, round_sizes, table_hypotheses
 from butfor.evaluation.items import content_digest
 from butfor.evaluation.journal import journal
 from butfor.evaluation.progress import Meter, Progress, reporting
 from butfor.evaluation.samplers import SamplerInfo, info_of, name_of
-from butfor.evaluation.workers import engine_for, worker_states
+from butfor.evaluation.workers import asked_where, opened, worker_states
 from butfor.inference.effects import Effects, Estimates, no_effects
 from butfor.inference.features import LEAST_INPUTS, Fit, features
 from butfor.inference.features import LEAST_ROWS as features_LEAST_ROWS
@@ -48,7 +48,7 @@ from butfor.results.record import CheckRecord, FitKind, ImportanceRecord, RunRec
 from butfor.results.result import Result, importance_result
 from butfor.results.words import Note, as_note
 from butfor.run.holdout import deviations, mean_effects, randomise, randomise_covariance
-from butfor.run.run import failing_inputs, manifest, model_notes, patient, resolve, target_name
+from butfor.run.run import manifest, model_notes, patient, resolve, target_name
 from butfor.run.tests import Outcomes, ReadModel
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.streams import stream
@@ -197,8 +197,10 @@ def global_importance(
     if settings.options.on_error == "skip":
         # Inputs that the model fails on are left out: they say nothing of any subset, as if all their versions were
         # equal. So it is with draws that it fails on, and the observed row stays one of its draws.
-        size, tolerance = task.batch_rows, Tolerance(skip=True, timeout=settings.options.timeout)
-        if bad := failing_inputs(hypotheses, wrapped.call, size, partial(name_row, table), tolerance):
+        with opened(settings.options.workers) as engine:
+            model = asked_where(engine, wrapped.call, settings.options.timeout)
+            _, bad = answered(hypotheses.items, model, task.batch_rows, partial(name_row, table))
+        if bad:
             good = np.setdiff1d(np.arange(len(hypotheses.items)), list(bad))
             rest = named | {"X": _rows(X, good), "y": None if y is None else _rows(y, good)}
             result = global_importance(**rest)
@@ -252,7 +254,8 @@ def _importance(
         return manifest(hypotheses, task.model_name, call, size, settings) | about
 
     with (
-        journal(engine_for(options.workers), call, options.run_dir, described) as kept,
+        opened(options.workers) as engine,
+        journal(engine, asked_where(engine, call, options.timeout), options.run_dir, described) as kept,
         reporting(options.progress) as report,
     ):
         model = patient(kept.model, tolerance)
