@@ -53,7 +53,7 @@ def log_result(result: Result, prefix: str = "") -> Any:
     with TemporaryDirectory() as temporary:
         directory = Path(temporary)
         written: dict[str, Any] = {"table.csv": result.table, "features.csv": result.features}
-        written |= {"summary.txt": result.summary(full=True), "promise.txt": str(result.guarantee)}
+        written |= {"summary.txt": result.summary(full=True), "promise.txt": f"{result.guarantee}\n"}
         for name, content in written.items():
             if isinstance(content, pd.DataFrame):
                 content.to_csv(directory / name, index=False)
@@ -96,20 +96,18 @@ def counts(result: Result) -> dict[str, float]:
 
 def _drawn(result: Result, directory: Path) -> dict[str, Any]:
     """Write the plots that this result has; return them as images."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    import matplotlib.pyplot as plt
     from PIL import Image
 
     images = {}
     for name in ("importance",) if result.is_global else PLOTS:
-        figure = Figure(figsize=(6.4, 4.8), layout="constrained")
-        FigureCanvasAgg(figure)
         try:
-            getattr(result.plot, name)(ax=figure.subplots())
+            figure = getattr(result.plot, name)().figure
         except InputError:
             continue
         path = directory / f"{name}.png"
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=200)
+        plt.close(figure)
         with Image.open(path) as image:
             images[path.name] = image.copy()
     return images
