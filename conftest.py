@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+collect_ignore = ["src/butfor/compat/shapash.py"]  # a subclass of shapash's, which need not be installed
+
 
 @pytest.fixture(autouse=True)
 def _close_figures():

@@ -6,6 +6,7 @@ MLflow finds `Evaluator` by the entry point of this package. `log_result` logs a
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -15,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from butfor.explain import explain
-from butfor.models.wrap import Wrapped, indicators, is_booster, is_estimator, need
+from butfor.models.wrap import Wrapped, indicators, is_booster, is_estimator, is_frame, need
 from butfor.results.result import Result
 from butfor.tabular.global_importance import global_importance
-from butfor.types import InputError
+from butfor.types import InputError, one_of
 
 KINDS = {"chosen": "chosen", "necessary": "decisive", "sufficient": "sufficient", "moves": "moving"}  # of the table
 PLOTS = ("features", "beeswarm", "decision")  # those that a result has no data for are left out
-ASKS = ("decisions", "skill")
+CALLS: dict[str, Callable[..., Result]] = {"decisions": explain, "skill": global_importance}
 
 
 def log_result(result: Result, prefix: str = "") -> Any:
@@ -129,7 +130,7 @@ class Evaluator:
     takes `rows`, the number of data rows to explain (drawn by `seed`; all by default), and MLflow's `metric_prefix`.
     """
 
-    def can_evaluate(self, *, model_type: str, evaluator_config: dict[str, Any] | None, **_: Any) -> bool:
+    def can_evaluate(self, *, evaluator_config: dict[str, Any] | None = None, **_: Any) -> bool:
         """Return whether the configuration says what to ask; MLflow tries all evaluators where none is named."""
         config = evaluator_config or {}
         if config.get("ask") == "skill" or any(config.get(name) is not None for name in ("reference", "sampler")):
@@ -151,14 +152,14 @@ class Evaluator:
         """Explain the data's rows by the model, and log what comes out (see `log_result`)."""
         config = dict(evaluator_config or {})
         ask, prefix, rows = config.pop("ask", "decisions"), config.pop("metric_prefix", ""), config.pop("rows", None)
-        call = {"decisions": explain, "skill": global_importance}.get(ask)
-        if call is None:
-            raise InputError(f"ask is {ask!r}; give one of {', '.join(ASKS)}")
-        if unknown := set(config) - set(signature(call).parameters) - {"col_mapping"}:
-            raise InputError(f"the evaluator 'butfor' takes no {sorted(unknown)[0]!r}; see butfor.{call.__name__}")
+        one_of("ask", ask, tuple(CALLS))
+        config.pop("col_mapping", None)  # MLflow's, for evaluators of texts
+        if unknown := set(config) - set(signature(CALLS[ask]).parameters):
+            raise InputError(
+                f"the evaluator 'butfor' takes no {sorted(unknown)[0]!r}; see butfor.{CALLS[ask].__name__}"
+            )
         if model is None:
             raise InputError("the evaluator 'butfor' asks the model again; give evaluate a model, not its predictions")
-        config.pop("col_mapping", None)
         data, labels = dataset.features_data, dataset.labels_data
         asked = _model(model, model_type, data, labels)
         if rows is not None and rows < len(data):
@@ -166,11 +167,11 @@ class Evaluator:
             labels = None if labels is None else np.asarray(labels)[some]
             data = data.iloc[some] if hasattr(data, "iloc") else data[some]
         reference = config.get("reference")
-        if hasattr(data, "columns") and hasattr(reference, "columns"):  # that of training may hold the target as well
+        if is_frame(data) and is_frame(reference):  # it may hold the target as well
             config["reference"] = reference[[name for name in data.columns if name in reference.columns]]
         if "y" not in config and (ask == "skill" or config.get("target") == "truth"):
             config["y"] = labels
-        return log_result(call(asked, data, **config), prefix)
+        return log_result(CALLS[ask](asked, data, **config), prefix)
 
 
 def _model(model: Any, model_type: str, data: Any, labels: Any) -> Any:
@@ -182,8 +183,7 @@ def _model(model: Any, model_type: str, data: Any, labels: Any) -> Any:
     if raw is not None and (is_booster(raw) or is_estimator(raw)):
         return raw
     if model_type == "classifier" and labels is not None:
-        predicted = np.asarray(model.predict(data))
-        classes = np.unique(np.concatenate([np.asarray(labels).ravel(), predicted.ravel()])) if predicted.ndim == 1 else []
-        if 0 < len(classes) <= max(2, len(np.unique(labels))):  # labels, no probabilities
-            return Wrapped(partial(indicators, model.predict, classes), tuple(classes.tolist()))
+        predicted, known = np.asarray(model.predict(data)), np.unique(np.asarray(labels))
+        if predicted.ndim == 1 and len(classes := np.unique(np.append(known, predicted))) <= max(2, len(known)):
+            return Wrapped(partial(indicators, model.predict, classes), tuple(classes.tolist()))  # no probabilities
     return Wrapped(lambda batch: np.asarray(model.predict(batch)))

@@ -45,12 +45,12 @@ class Explainer:
     True
     """
 
-    def __init__(
-        self, model: Any, masker: Any = None, *, feature_names: Any = None, **options: Any
-    ) -> None:
+    def __init__(self, model: Any, masker: Any = None, *, feature_names: Any = None, **options: Any) -> None:
         need("shap", None)
         if unknown := set(options) - set(signature(explain).parameters):
-            raise InputError(f"Explainer takes no {sorted(unknown)[0]!r}; beside its own it takes those of butfor.explain")
+            raise InputError(
+                f"Explainer takes no {sorted(unknown)[0]!r}; beside its own it takes those of butfor.explain"
+            )
         if masker is None and options.get("sampler") is None:
             raise InputError("Explainer got no background; give rows to compare with: shap.Explainer(model, rows)")
         self.model = model
@@ -104,7 +104,7 @@ def _background(masker: Any) -> Any:
 
 def __getattr__(name: str) -> Any:
     """Return what is not ours from shap itself."""
-    if name.startswith("__"):
+    if name.startswith("_"):  # inspected, rather than used: no reason to import shap
         raise AttributeError(f"module 'butfor.compat.shap' has no attribute {name!r}")
     if name.endswith("Explainer") or name == "explainers":
         raise AttributeError(f"butfor.compat.shap has Explainer(model, background); for {name} import shap itself")

@@ -52,8 +52,9 @@ def to_shap(result: Result, *, groups: bool = False, columns: bool = False) -> A
     effect, observed, value = matrix(effects.effect) / share, matrix(result.evidence.observed), matrix(values(result))
     names = [str(result.subset_names[j]) for j in subsets]
     if columns:
-        items = result.hypotheses.items
-        value = np.asarray(items.shown(items.values), dtype=object)[:, place]
+        items: Any = result.hypotheses.items
+        cells: Any = np.asarray(items.shown(items.values), dtype=np.object_)
+        value = cells[:, place]
         names = [str(result.record.columns[j]) for j in place]
     numeric = [[float(v) if isinstance(v, int | float | np.number) else np.nan for v in row] for row in value]
     marked = zip(value, matrix(result.chosen), strict=True)
