@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-collect_ignore = ["src/butfor/compat/shapash.py"]  # a subclass of shapash's, which need not be installed
+collect_ignore = [f"src/butfor/compat/{name}.py" for name in ("shap", "shapash")]  # looking at them imports these
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,8 @@
 """Our tests inside the tools of others: SHAP, Shapash, MLflow, scikit-learn and skore, each where it is installed."""
 
+import doctest
 import os
+import sys
 import tomllib
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -87,10 +89,19 @@ def test_shap_explainer_takes_what_shap_takes(question):
         ours.TreeExplainer  # noqa: B018
 
 
+def test_shap_explainer_as_its_docstring_says():
+    pytest.importorskip("shap", reason="shap is not installed")
+    tried = doctest.testmod(ours)
+    assert tried.attempted > 4
+    assert not tried.failed
+
+
 def test_shap_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "shap", None)
-    with pytest.raises((InputError, ImportError), match="shap"):
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(InputError, match="this needs shap, which is not installed; pip install shap"):
         ours.Explainer(len, [[0.0]])
+    with pytest.raises(AttributeError, match="this needs shap, which is not installed"):
+        ours.plots  # noqa: B018
 
 
 def test_shapash_backend(question, result):

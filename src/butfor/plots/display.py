@@ -45,8 +45,8 @@ class ExplanationDisplay:
     >>> reference, X = rng.normal(size=(200, 3)), rng.normal([3, 0, 0], 1, size=(25, 3))
     >>> model = LinearRegression().fit(reference, reference[:, 0])
     >>> display = ExplanationDisplay.from_estimator(model, X, reference=reference)
-    >>> sorted(text.get_text() for text in display.ax_.get_yticklabels())[-3:]
-    ['x0', 'x1', 'x2']
+    >>> display.kind, display.ax_.get_xlabel(), display.frame().subset[0]
+    ('features', 'mean change in the output', 'all columns')
     """
 
     def __init__(self, result: Result, *, kind: str | None = None) -> None:
