@@ -161,7 +161,7 @@ class Evaluator:
         if model is None:
             raise InputError("the evaluator 'butfor' asks the model again; give evaluate a model, not its predictions")
         data, labels = dataset.features_data, dataset.labels_data
-        asked = _model(model, model_type, data, labels)
+        wrapped = _model(model, model_type, data, labels)
         if rows is not None and rows < len(data):
             some = np.sort(np.random.default_rng(config.get("seed", 0)).choice(len(data), rows, replace=False))
             labels = None if labels is None else np.asarray(labels)[some]
@@ -171,7 +171,7 @@ class Evaluator:
             config["reference"] = reference[[name for name in data.columns if name in reference.columns]]
         if "y" not in config and (ask == "skill" or config.get("target") == "truth"):
             config["y"] = labels
-        return log_result(CALLS[ask](asked, data, **config), prefix)
+        return log_result(CALLS[ask](wrapped, data, **config), prefix)
 
 
 def _model(model: Any, model_type: str, data: Any, labels: Any) -> Any:

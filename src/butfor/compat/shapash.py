@@ -73,5 +73,5 @@ class Backend(_shapash.BaseBackend):  # type: ignore[misc, name-defined]
             key: [pd.DataFrame(getattr(one, name), index=x.index, columns=one.feature_names) for one in shown]
             for key, name in wanted.items()
         }
-        self.explain_data = {key: found if len(found) > 1 else found[0] for key, found in frames.items()}
+        self.explain_data = {key: kept if len(kept) > 1 else kept[0] for key, kept in frames.items()}
         return dict(self.explain_data)
