@@ -30,7 +30,7 @@ class Explainer:
         give all rows that you have, rather than a sample of 100.
     feature_names : list of str, optional
         Of the columns of an array.
-    options :
+    **options : object
         Of `butfor.explain`: `target`, `alpha`, `seed` and so on.
 
     Examples

@@ -29,7 +29,7 @@ class Backend(_shapash.BaseBackend):  # type: ignore[misc, name-defined]
         What you compare with, encoded as the rows that the model takes; best rows it was not fitted on.
     preprocessing : optional
         As of shapash's other backends.
-    options :
+    **options : object
         Of `butfor.explain`: `alpha`, `seed` and so on; but `target`, which is each class in turn.
 
     Attributes

@@ -83,7 +83,7 @@ class ExplanationDisplay:
             Name of the plot.
         ax : matplotlib.axes.Axes, optional
             Axes to draw on; by default those of a new figure.
-        options :
+        **options : object
             Of `butfor.explain`.
 
         Returns
@@ -122,7 +122,7 @@ class ExplanationDisplay:
             Name of another plot.
         ax : matplotlib.axes.Axes, optional
             Axes to draw on; by default those of a new figure.
-        options :
+        **options : object
             Of that plot.
 
         Returns
@@ -141,7 +141,7 @@ class ExplanationDisplay:
         ----------
         policy : {"override", "update"}
             Whether they replace those kept so far or are added to them.
-        options :
+        **options : object
             Such as `most=5`.
         """
         one_of("policy", policy, ("override", "update"))
