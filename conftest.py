@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+collect_ignore = [f"src/butfor/compat/{name}.py" for name in ("shap", "shapash")]  # looking at them imports these
+
 
 @pytest.fixture(autouse=True)
 def _close_figures():

@@ -21,10 +21,12 @@ from butfor.types import InputError, ModelError, ReachWarning, Subset
 if TYPE_CHECKING:
     from butfor import context, image, multimodal, plots, simulate, text
     from butfor.multimodal.plausible import plausible
+    from butfor.plots.display import ExplanationDisplay
     from butfor.tabular.check import SamplerCheck
     from butfor.tabular.global_importance import global_importance
 
 __all__ = [
+    "ExplanationDisplay",
     "Guarantee",
     "InputError",
     "ModelError",
@@ -61,6 +63,7 @@ __all__ = [
 
 
 LATER = {
+    "ExplanationDisplay": "butfor.plots.display",
     "SamplerCheck": "butfor.tabular.check",
     "global_importance": "butfor.tabular.global_importance",
     "plausible": "butfor.multimodal.plausible",

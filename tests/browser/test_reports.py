@@ -1,5 +1,6 @@
 """Reports as people see them: offline, without complaints, fitting the window; what can be clicked does its work."""
 
+from base64 import b64encode
 from io import BytesIO
 
 import numpy as np
@@ -258,3 +259,25 @@ def test_words_are_not_broken_on_a_telephone(visit, table):
         "[...document.querySelectorAll('.lines, .list')].filter(t => t.scrollWidth > innerWidth).length"
     )
     assert cut == 0
+
+
+def test_in_a_sandboxed_frame_as_of_mlflow(visit, table, tmp_path):
+    """Scripts run there, storage, downloads and fragments do not: buttons work, and a link goes where it says."""
+    page = tmp_path / "artifact.html"
+    page.write_text(
+        "<body><iframe sandbox='allow-scripts' width=1000 height=700></iframe><pre hidden></pre><script>"
+        f"const text = new TextDecoder().decode(Uint8Array.from(atob('{b64encode(table.read_bytes()).decode()}'), "
+        "c => c.charCodeAt(0))); document.querySelector('iframe').src = "
+        "URL.createObjectURL(new Blob([text], {type: 'text/html'}));</script>",
+        encoding="utf-8",
+    )
+    opened = visit(page)
+    frame = opened.page.wait_for_selector("iframe").content_frame()
+    frame.wait_for_selector("#next-input")
+    before = frame.inner_text("#one, main")
+    frame.click("#next-input")
+    assert frame.inner_text("#one, main") != before
+    frame.focus("a.skip")
+    opened.page.keyboard.press("Enter")
+    assert frame.evaluate("document.activeElement.id") == "answer"
+    assert opened.complaints == []

@@ -134,7 +134,7 @@ def test_the_same_task_theirs_and_ours(package):
     """Each section of the page by itself; theirs only where it is installed (benchmarks/requirements.txt)."""
     (shared, *_), scope = blocks("docs/coming-from.md"), {}
     exec(shared, scope)
-    parts = text(DOCS / "coming-from.md").split("\n## From ")[1:]
+    parts = [part for part in text(DOCS / "coming-from.md").split("\n## ")[1:] if part.startswith("From ")]
     (section,) = (part for part in parts if f"import {package}" in part or f"from {package}" in part)
     missing = importlib.util.find_spec(package) is None
     for code in re.findall(r"```python\n(.*?)```", section, re.DOTALL):

@@ -20,7 +20,7 @@ SPACES = {
     "butfor.text": text,
 }
 RULES = ["adaptive", "bh", "bonferroni", "by", "e_bh", "holm", "knockoff_plus", "seqstep"]
-CLASSES = (butfor.Result, butfor.SamplerCheck)
+CLASSES = (butfor.Result, butfor.SamplerCheck, butfor.ExplanationDisplay)
 
 
 def functions():

@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import sys
 import warnings
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from benchmarks.figures import memory as peak_of_process
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGE = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+COMING_FROM = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 OWN_SAMPLER = (ROOT / "docs" / "own-sampler.md").read_text(encoding="utf-8")
 ASSETS = Path(os.environ.get("BUTFOR_ASSETS", ROOT.parent / "shared" / "assets"))
 GOLUB = ASSETS / "tabular" / "golub_leukemia.csv.gz"
@@ -132,9 +134,28 @@ def test_own_sampler(tmp_path, capsys):
     assert (tmp_path / "r.html").exists()
 
 
+@pytest.mark.parametrize("tool", ["shap", "shapash", "mlflow", "skore"])
+@pytest.mark.filterwarnings("default")  # of tools that we do not write
+def test_in_a_tool_of_others(tool, tmp_path, capsys, monkeypatch):
+    pytest.importorskip(tool, reason=f"{tool} is not installed")
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    found = run(f"in_{tool}", *[str(tmp_path)] if tool == "mlflow" else [])
+    said = capsys.readouterr().out
+    if tool == "mlflow":
+        sys.modules["mlflow"].set_tracking_uri(None)
+        assert found.metrics["butfor/decisive_inputs"] == found.metrics["butfor/inputs"] == 53
+        assert "false discovery rate" in said
+    elif tool == "skore":
+        assert "A display for skore: True" in said
+        assert found.ax_.get_xlabel().startswith("probability of another")
+    else:
+        assert "Unusual in so many wines" in said
+        assert "Promise: " in said
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_readable(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) < 120
     assert "The reference" in text.split('"""')[1]  # who it is, and why
-    assert f"](../examples/{path.name})" in PAGE + OWN_SAMPLER
+    assert f"](../examples/{path.name})" in PAGE + OWN_SAMPLER + COMING_FROM

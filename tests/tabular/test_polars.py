@@ -62,3 +62,15 @@ def test_lazy_frames_are_to_be_collected():
         butfor.explain(lambda rows: rows["age"], numbers, numbers.lazy())
     with pytest.raises(butfor.InputError, match="the data is a LazyFrame"):
         butfor.explain(lambda rows: rows["age"], numbers.lazy(), numbers)
+
+
+def test_tables_of_a_result_as_frames_of_polars():
+    """As docs/coming-from.md says: `value` holds numbers and words, which `pl.from_pandas` refuses."""
+    polars, _ = frames()
+    result = butfor.explain(model, polars[:10], polars[10:], test="irt", draws=20, control=False)
+    out = pl.DataFrame(result.table.to_dict("list"), strict=False)
+    assert out.height == len(result.table)
+    assert out["effect"].dtype == pl.Float64
+    assert out["chosen"].to_list() == result.table.chosen.tolist()
+    assert out["value"].dtype == pl.String
+    assert pl.from_pandas(result.features).height == len(result.features)

@@ -147,7 +147,8 @@ def name_lines(ax: Axes, names: Sequence[str], sure: ArrayLike, at: Any = None, 
     if any(indents):
         for text in ax.get_yticklabels():
             text.set_horizontalalignment("left")
-        ax.tick_params(axis="y", pad=3.9 * max(len(line) for text in labels for line in text.split("\n")))
+        em = float(ax.get_yticklabels()[0].get_fontsize()) * 3.9 / 7  # axes of another style have larger letters
+        ax.tick_params(axis="y", pad=em * max(len(line) for text in labels for line in text.split("\n")))
 
 
 def _fitted(name: str, lines: int) -> str:

@@ -185,10 +185,12 @@
     tellPage();
   }
 
-  /* A thumbnail opens its image; what is printed is all open. */
+  /* A thumbnail opens its image. A sandboxed frame, such as MLflow's, opens no fragment. What is printed is all open. */
   document.addEventListener("click", event => {
-    const link = event.target.closest(".sheet a");
-    if (link) byId(link.hash.slice(1)).open = true;
+    const link = event.target.closest("a[href^='#']"), there = link && byId(link.hash.slice(1));
+    if (!there) return;
+    if (link.closest(".sheet")) there.open = true;
+    if (window !== window.top) { event.preventDefault(); there.tabIndex = -1; there.focus(); there.scrollIntoView(); }
   });
   window.addEventListener("beforeprint", () => { for (const d of document.querySelectorAll("details")) d.open = true; });
 

@@ -837,7 +837,7 @@ class Result:
 
         return ResultPlots(self)
 
-    def to_shap(self, *, groups: bool = False) -> Any:
+    def to_shap(self, *, groups: bool = False, columns: bool = False) -> Any:
         """Return the effects as a `shap.Explanation`, for SHAP's plots; unusual ones have a star at their value.
 
         Effects do not add up, so the base value of an input is its output minus the sum of its effects: it is no
@@ -847,14 +847,18 @@ class Result:
         ----------
         groups : bool
             Whether groups of columns are columns of their own, beside the single ones.
+        columns : bool
+            Whether columns that are tested together only, as each can be told from the others, stand one by one: each
+            with an equal share of the effect and with the `p` and `chosen` of all of them.
 
         Returns
         -------
         shap.Explanation
+            With `p`, `q` and `chosen` as arrays like `values`.
         """
         from butfor.plots.shap_values import to_shap
 
-        return to_shap(self, groups=groups)
+        return to_shap(self, groups=groups, columns=columns)
 
     def report(self, path: str | Path) -> Path:
         """Write one offline HTML file and return its path.

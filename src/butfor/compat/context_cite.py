@@ -1,7 +1,4 @@
-"""Other packages' calls on our tests: change an import, and scores come with an error rate.
-
-from context_cite import ContextCiter   ->   from butfor.compat import ContextCiter
-"""
+"""ContextCite's call: `from butfor.compat import ContextCiter` in place of `from context_cite import ContextCiter`."""
 
 from __future__ import annotations
 
