@@ -1,5 +1,5 @@
 # make demo: FDR-controlled explanations of a real model.   make test: ruff, mypy, pytest.
-# make docs: the documentation as a site in build/docs.
+# make docs: the documentation as a site in build/docs.   make dist: wheel, sdist and bills of materials in dist/.
 # make benchmarks: every figure of docs/benchmarks.md again, into benchmarks/results (hours; BUTFOR_ASSETS for images, texts).
 PYTHON ?= python3
 VENV := .venv
