@@ -126,16 +126,17 @@ class Bounded(Protocol):
     def take(self, rows: Ints) -> Self: ...
 
 
-def p_values(estimates: Bounded, level: float, largest: float) -> Floats:
+def p_values(estimates: Bounded, level: float, largest: float, low: Floats | None = None) -> Floats:
     """Return p-values (H,) of a true value of at most `level`: the least alpha with `low` above it.
 
-    Those above `largest` are 1, so that nothing is rejected whose own interval at that level holds the level.
+    Those above `largest` are 1, so that nothing is rejected whose own interval at that level holds the level; `low`
+    (H,) are the lower ends there, where they are known.
     """
     p = np.ones(len(estimates.draws))
     if (known := getattr(estimates, "p_value", None)) is not None:  # without a search
         p = known(level)
         return np.asarray(np.where(p <= largest, np.maximum(p, LEAST_P), 1.0))
-    rows = np.flatnonzero(estimates.low(largest) > level)
+    rows = np.flatnonzero((estimates.low(largest) if low is None else low) > level)
     part = estimates.take(rows)
     outside, inside = np.full(rows.size, np.log(LEAST_P)), np.full(rows.size, np.log(largest))
     for _ in range(16):  # halvings of 22 nats: to a thousandth of p
@@ -165,31 +166,58 @@ class DecisionRule:
         """Return the intervals."""
         return estimates.bounds(*self.alphas)
 
-    def established(self, estimates: Bounded) -> Bools:
-        """Return of which hypotheses (H,) it is sure that the true value exceeds the level."""
+    def established(self, estimates: Bounded, low: Floats | None = None) -> Bools:
+        """Return of which hypotheses (H,) it is sure that the true value exceeds the level.
+
+        `low` (H,) are the lower ends of their own intervals, where they are known.
+        """
         usable = np.ones(len(estimates.draws), bool) if self.usable is None else self.usable
         if self.families is None:
             return usable & (estimates.low(*self.alphas) > self.level)
-        p = p_values(estimates, self.level, float(self.alphas[0].max(initial=0.0)))
+        p = p_values(estimates, self.level, float(self.alphas[0].max(initial=0.0)), low)
         return select(p, self.alpha, "bh", usable, self.families)
 
-    def undecided(self, estimates: Bounded, cap: int) -> Ints:
+    def undecided(self, estimates: Bounded, cap: int, former: Intervals | None = None) -> Ints:
         """Return the hypotheses that more draws could decide: the interval holds the level, or BH may yet choose it.
 
         Where the interval of the fit alone holds the level, or BH chooses nothing at the present estimate even of
-        unlimited draws, the sampler's own error leaves it open.
+        unlimited draws, the sampler's own error leaves it open. `former` intervals are brought up to date.
         """
+        known = Intervals.none(len(estimates.draws)) if former is None else former
+        known.update(self, estimates)
         drawable = (estimates.draws > 0) & (estimates.draws < cap)
-        rows = np.flatnonzero(drawable if self.usable is None else drawable & self.usable)
-        best = estimates.drawn(np.where(drawable, 0, estimates.draws))
-        by_row = (self.alphas[0][rows], self.alphas[1][rows])
-        low, high = estimates.take(rows).bounds(*by_row)
-        fit_low, fit_high = best.take(rows).bounds(*by_row)
-        too_rough = (fit_low <= self.level) & (self.level <= fit_high)
-        more = (low <= self.level) & (self.level <= high) & ~too_rough
-        if self.families is not None and (above := low > self.level).any():
-            more |= above & (self.established(best) & ~self.established(estimates))[rows]
-        return rows[more]
+        wanted = drawable if self.usable is None else drawable & self.usable
+        too_rough = (known.fit_low <= self.level) & (self.level <= known.fit_high)
+        more = wanted & (known.low <= self.level) & (self.level <= known.high) & ~too_rough
+        if self.families is not None and (above := wanted & (known.low > self.level)).any():
+            best, best_low = estimates.drawn(np.where(drawable, 0, estimates.draws)), known.low.copy()
+            best_low[drawable] = known.fit_low[drawable]
+            more |= above & self.established(best, best_low) & ~self.established(estimates, known.low)
+        return np.flatnonzero(more)
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Intervals of hypotheses (H,) after so many draws, and those that their fits alone leave."""
+
+    draws: Ints
+    low: Floats
+    high: Floats
+    fit_low: Floats
+    fit_high: Floats
+
+    @classmethod
+    def none(cls, size: int) -> Intervals:
+        """Return room for intervals of which none is known."""
+        return cls(np.full(size, -1), *(np.full(size, np.nan) for _ in range(4)))
+
+    def update(self, rule: DecisionRule, estimates: Bounded) -> None:
+        """Make intervals anew where draws were added since."""
+        rows = np.flatnonzero(self.draws != estimates.draws)
+        changed, by_row = estimates.take(rows), (rule.alphas[0][rows], rule.alphas[1][rows])
+        self.low[rows], self.high[rows] = changed.bounds(*by_row)
+        self.fit_low[rows], self.fit_high[rows] = changed.drawn(np.zeros_like(rows)).bounds(*by_row)
+        self.draws[rows] = estimates.draws[rows]
 
 
 def mixture_low(hits: Floats, draws: Ints, alpha: Floats | float) -> Floats:

@@ -54,7 +54,7 @@ class MeanChange:
         drawn = np.flatnonzero(self.draws > 0)
         count = self.draws[drawn]
         half[drawn] = mixture_radius(count, alphas[drawn]) * self.deviation[drawn] / np.sqrt(count)
-        unseen[drawn] = 1 - mixture_low(count.astype(np.float64), count, alphas[drawn])
+        unseen[drawn] = _unseen(count, alphas[drawn])
         rows = 1 / np.maximum(self.error, 1e-12)
         fit = -stdtrit(np.maximum(rows, 1.0), fit_alphas / 2) * self.deviation * np.sqrt(self.error)
         fit_unseen = 1 - (fit_alphas / 2) ** self.error
@@ -198,6 +198,14 @@ def mixture_radius(draws: Ints, alpha: Floats | float) -> Floats:
     ratio = (np.sqrt(wide) / alpha) ** (2 / (freedom + 1))
     room = 1 - ratio / wide
     return np.sqrt(np.where(room > 0, freedom * (ratio - 1) / np.where(room > 0, room, 1.0), 1e18))
+
+
+def _unseen(draws: Ints, alpha: Floats) -> Floats:
+    """Return the share of changes that so many draws may have missed; hypotheses in their thousands have few counts."""
+    if not len(draws) or alpha.min() < alpha.max():
+        return np.asarray(1 - mixture_low(draws.astype(np.float64), draws, alpha))
+    counts, which = np.unique(draws, return_inverse=True)
+    return np.asarray(1 - mixture_low(counts.astype(np.float64), counts, alpha[0])[which])
 
 
 def changes_of(gaps: Floats, mass: Floats | None) -> Floats:

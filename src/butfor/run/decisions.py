@@ -15,7 +15,7 @@ from butfor.evaluation.hypotheses import Hypotheses, Job, table_hypotheses
 from butfor.evaluation.items import Items, TableItems
 from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
-from butfor.inference.decisions import Decision, DecisionRule, FlipShare
+from butfor.inference.decisions import Decision, DecisionRule, FlipShare, Intervals
 from butfor.inference.features import Fit
 from butfor.inference.moves import BoundedChange, MeanChange
 from butfor.inference.statistics import StatisticSpec, Target, linked, pick
@@ -109,7 +109,8 @@ def decide(
     before = flips.draws.copy()
     if most is not None or hypotheses.items.shares_subsets:
         cap, first = MOST_DRAWS if most is None else most, max(FIRST_ADDED, FIRST_ROUNDS // 2 * flips.together)
-        _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap), "decision", meter, first)
+        known = Intervals.none(hypotheses.size)
+        _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap, known), "decision", meter, first)
     counted = shares()
     if different is not None:
         counted = counted.drawn(np.minimum(counted.draws, different))
@@ -148,7 +149,8 @@ def move(
         def sizes() -> MeanChange:
             return moves.means(error, ends[:, hypotheses.input_of]).turned()
 
-        _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS), "moves", meter)
+        known = Intervals.none(hypotheses.size)
+        _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS, known), "moves", meter)
     means = changes_seen(hypotheses, moves, ends, error, different)
     low, high = rule.bounds(means)
     unusable = ~np.isfinite(means.mean) | (False if usable is None else ~usable)

@@ -123,7 +123,7 @@ def test_the_share_of_errors_is_at_most_alpha_whenever_drawing_stops():
 def test_peeking_at_binomial_p_values_is_caught(monkeypatch):
     """Planted fault: p-values that hold at one fixed time only, looked at after every batch."""
 
-    def fixed(shares, level, largest):
+    def fixed(shares, level, largest, low=None):
         flips = np.rint(shares.share * shares.draws)
         return np.where(shares.draws > 0, binom.sf(flips - 1, shares.draws, level), 1.0)
 
