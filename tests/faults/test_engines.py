@@ -258,14 +258,18 @@ print(rows[0], found.rows, flush=True)
 """
 
 
+KILLS = int(os.environ.get("BUTFOR_KILLS", "1"))  # of each case; 25 were run for docs/running.md
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
 @pytest.mark.parametrize("case", ["sequential", "irt", "few-shot", "osft", "exact", "image", "text", "multimodal"])
 @pytest.mark.filterwarnings("ignore")
-def test_killed_at_random_moments_it_goes_on_to_the_same_bits(case, tmp_path):
+def test_killed_at_random_moments_it_goes_on_to_the_same_bits(case, kill, tmp_path):
     ask = [sys.executable, "-c", SCRIPT, str(Path(__file__).parents[1]), case]
-    rng = np.random.default_rng(len(case))
+    rng = np.random.default_rng([len(case), kill] if kill else len(case))
     with subprocess.Popen(ask, cwd=tmp_path, stdout=subprocess.PIPE) as run:
         run.stdout.readline()
-        time.sleep(float(rng.uniform(0.02, 0.25)))
+        time.sleep(float(rng.uniform(0.02, 0.25 if KILLS == 1 else 1.5)))
         run.kill()
     done = subprocess.run(ask, cwd=tmp_path, check=True, capture_output=True, text=True)
     asked, counted = map(int, done.stdout.split()[1:])

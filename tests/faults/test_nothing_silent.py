@@ -1,6 +1,7 @@
 """What must never pass in silence: another model in a resumed run, files that others can read, files that unpack."""
 
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -145,3 +146,26 @@ def test_a_parquet_file_that_unpacks_to_far_more_is_refused_before_it_is_read(tm
         read_table(tmp_path / "bomb.parquet", "data")
     parquet.write_table(arrow.table({"a": column[:1000]}), tmp_path / "fine.parquet")
     assert len(read_table(tmp_path / "fine.parquet", "data")) == 1000
+
+
+@pytest.mark.parametrize("harm", ["a bit", "half", "gone", "not JSON"])
+@pytest.mark.filterwarnings("ignore:The journal in")
+def test_a_damaged_manifest_is_refused_with_what_to_do_and_nothing_is_lost(tmp_path, harm):
+    """Whether the answers are of this very run cannot be known without it."""
+    cut_short(tmp_path, Sum(most=4000))
+    with sqlite3.connect(tmp_path / "journal.sqlite") as base:
+        body = bytearray(base.execute("SELECT body FROM records WHERE key = ?", (b"manifest",)).fetchone()[0])
+        body[len(body) // 2] ^= 4
+        new = {"a bit": bytes(body), "half": bytes(body[: len(body) // 2]), "not JSON": b"{", "gone": None}[harm]
+        if new is None:
+            base.execute("DELETE FROM records WHERE key = ?", (b"manifest",))
+        else:
+            base.execute("UPDATE records SET body = ? WHERE key = ?", (new, b"manifest"))
+        kept = base.execute("SELECT count(*) FROM records WHERE key != ?", (b"manifest",)).fetchone()[0]
+    base.close()
+    for _ in range(2):
+        with pytest.raises(butfor.InputError, match=r"cannot be read\); name another folder, or delete this one"):
+            butfor.explain(Sum(), INPUTS, SAMPLER, run_dir=tmp_path, **ASKED)
+    with sqlite3.connect(tmp_path / "journal.sqlite") as base:
+        assert base.execute("SELECT count(*) FROM records WHERE key != ?", (b"manifest",)).fetchone()[0] == kept > 0
+    base.close()
