@@ -12,7 +12,6 @@ import contextlib
 import io
 import os
 import re
-import runpy
 import sys
 import tempfile
 import warnings
@@ -63,15 +62,6 @@ def scores() -> Scope:
     }
 
 
-def questions() -> Scope:
-    """Return what examples/gallery.py defines."""
-    sys.path.insert(0, str(ROOT / "examples"))  # it takes a question from credit.py
-    try:
-        return runpy.run_path(str(ROOT / "examples" / "gallery.py"))
-    finally:
-        sys.path.remove(str(ROOT / "examples"))
-
-
 SCOPES: dict[str, Callable[[], Scope]] = {  # what each page takes for granted; `dict`: nothing
     "README.md": dict,
     "CONTRIBUTING.md": scores,
@@ -85,7 +75,6 @@ SCOPES: dict[str, Callable[[], Scope]] = {  # what each page takes for granted; 
     "docs/multimodal.md": dict,
     "docs/running.md": dict,
     "docs/coming-from.md": dict,
-    "docs/gallery.md": questions,
 }
 
 

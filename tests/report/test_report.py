@@ -160,7 +160,7 @@ def test_a_run_that_found_nothing_shows_effects_percentiles_and_the_next_call():
     result = found(shift=0.0)
     text = words(render(result))
     assert not result.chosen.any()
-    assert "Unusual nothing, input by input" in text
+    assert "Unusual no input in any part" in text
     assert "of its counterfactuals" in text
     assert "ordinary for this reference" in text
     assert "Counterfactuals to look at" not in text

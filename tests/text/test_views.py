@@ -298,7 +298,7 @@ def test_without_discoveries(tmp_path):
     found = explained(dict.fromkeys("abcdefghijkl", TEXTS["d"]))
     assert not found.chosen.any()
     page = render(found)
-    assert "<dt>Unusual</dt><dd>nothing, input by input<br>" in page
+    assert "<dt>Unusual</dt><dd>no input in any part<br>" in page
     assert "<mark" not in page
     assert "chosen most often" not in page
     assert often(found) == ""

@@ -156,7 +156,7 @@ class Control:
     def _wrong(self) -> str:
         """Number of subsets that are not calibrated, in words; nothing if all are."""
         wrong = 0 if self.calibrated is None else int((~self.calibrated).sum())
-        return f"; {wrong} of {len(self.chosen.T)} not calibrated, never judged" if wrong else ""
+        return f"; {wrong} of {len(self.chosen.T)} parts cannot be judged" if wrong else ""
 
 
 @dataclass(frozen=True, eq=False)

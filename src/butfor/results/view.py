@@ -95,6 +95,7 @@ class NearestCase:
     output: str  # its name
     before: str
     after: str
+    becomes: str = ""  # the other class; nothing where a rule of the user's decides
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def view(result: Result) -> View:
     >>> rows = np.random.default_rng(0).normal(size=(60, 2))
     >>> shown = view(butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, subsets="columns"))
     >>> print(shown.lines[1])
-    Moves the output: x0 +4.03 in 3 of 3
+    Moves the output: x0 up by 4.03 in 3 of 3
     """
     order, notes = list(LABELS), [note for note in result.notes if _binds(result, note)]
     return View(
@@ -330,19 +331,20 @@ def _decisive(result: Result) -> Answer | None:
     root, needed = whole_inputs(result), finest_of(result, decided.necessary & ~doubtful(result))
     below, share = np.flatnonzero(needed & ~root), np.nan_to_num(decided.share, nan=-1.0)
     unresolved = _inputs_of(result, needed & root)
-    limit = f"not resolved below {_name_of_root(result)}"
+    limit = _only_root(result)
     if below.size and total == 1:
         rows = below[np.argsort(-share[below], kind="stable")].tolist()
         words = [f" ({'together; ' * (_width(result, row) > 1)}{flip_words(result, row)})" for row in rows]
         return _listing("decisive", "", [(_name(result, row), text) for row, text in zip(rows, words, strict=True)])
     if below.size:
         none = total - len(np.union1d(result.input_of[below], unresolved))
-        tail = f"; {limit} for {len(unresolved)}" * bool(len(unresolved)) + f"; no part for {none}" * bool(none)
+        tail = f"; {limit} for {len(unresolved):,}" * bool(len(unresolved)) + f"; none for {none:,}" * bool(none)
         return _listing("decisive", "", _counted_parts(result, below), tail)
     head = limit if len(unresolved) else "no part"
     if total > 1:
-        rest = f"; no part for {total - len(unresolved):,}" * (len(unresolved) < total)
-        head = f"{len(unresolved):,} of {total:,} {limit}{rest}" if len(unresolved) else f"no part for any of {total:,}"
+        rest = f"; none for {total - len(unresolved):,}" * (len(unresolved) < total)
+        some = f"{limit} for {len(unresolved):,} of {total:,}{rest}"
+        head = some if len(unresolved) else f"no part for any of {total:,}"
     size, known = len(result.subset_names), ~root & (share >= 0) & ~unknown(decided.low, decided.high)
     count = np.bincount(result.subset_of[known], minlength=size)
     mean = np.bincount(result.subset_of[known], weights=share[known], minlength=size) / np.maximum(count, 1)
@@ -371,11 +373,14 @@ def _enough(result: Result) -> Answer | None:
         items.append((listed(columns), f" for {number:,}{'' if items else f' of {total:,}'}"))
         left = [set() if columns in kept else kept for kept in left]
     none = sum(not kept for kept in by_input)
-    tail = f"; no {PARTS[result.modality]} needed for {anyway:,}" * bool(anyway) + f"; no set for {none:,}" * bool(none)
+    tail = f"; no {PARTS[result.modality]} needed for {anyway:,}" * bool(anyway) + f"; none for {none:,}" * bool(none)
     if items:
         return _listing("enough", "", items, tail)
-    why = " (nearly all that is redrawn as a whole is decided alike)" if anyway else ""
-    return _line_of("enough", tail.removeprefix("; ").replace(f" for {anyway:,}", f" for {anyway:,}{why}", 1))
+    if not anyway:
+        return _line_of("enough", f"no set of up to four {PARTS[result.modality]}s for any of {total:,}")
+    who = "rows" if result.modality == "table" else INPUTS.get(result.modality, "inputs")
+    needless = f"no {PARTS[result.modality]} needed for {anyway:,}: nearly all {who} drawn anew get their decision"
+    return _line_of("enough", needless + f"; no set for {none:,}" * bool(none))
 
 
 def _enough_for_one(result: Result, sets: Sets, kept: Sequence[KeptSet]) -> Answer:
@@ -403,8 +408,9 @@ def _moves(result: Result) -> Answer | None:
     link = LINKS.get(str(result.record.link), "")
     tail = f" ({link})" if link else ""
     if not rows.size:
-        whole = f", not resolved below {_name_of_root(result)}" * bool(moved.moves.any())
-        return _line_of("moves", f"nothing alone by more than {number(moved.least)}{tail}{whole}")
+        if moved.moves.any():
+            return _line_of("moves", f"{_only_root(result)} by more than {number(moved.least)}{tail}")
+        return _line_of("moves", f"no part by more than {number(moved.least)}{tail}")
     shared = total > 1 and len(np.unique(result.subset_of[rows])) < len(rows)  # regions of one name in many images
     if total == 1 or (result.modality in INPUTS and not (result.modality == "image" and shared)):
         rows = rows[np.argsort(-np.abs(moved.drop[rows]), kind="stable")]
@@ -423,9 +429,8 @@ def _moves(result: Result) -> Answer | None:
             by_how_much[result.subset_names[j]] = f" {size_words(result, middle, brief=bool(by_how_much))}"
             continue
         size = number(float(np.abs(drops).mean()))
-        by_how_much[result.subset_names[j]] = (
-            f" {'+' if (drops > 0).all() else '−' if (drops < 0).all() else '±'}{size}"
-        )
+        way = "up" if (drops > 0).all() else "down" if (drops < 0).all() else "up or down"
+        by_how_much[result.subset_names[j]] = f" {way} by {size}"
     items = [(name, by_how_much[name] + words) for name, words in _counted_parts(result, rows, "in")]
     return _listing("moves", "", items, tail)
 
@@ -451,6 +456,7 @@ def _nearest_line(result: Result) -> Answer | None:
         return None
     index = input_index(result, None)
     head = "" if len(result.input_names) == 1 else f"for {cut(input_title(result, index), 24)}: "
+    head += f"{case.becomes} with " * bool(case.becomes)
     items = [(name, f" {before} → {after}") for name, before, after in case.changes]
     tail = f" ({case.output} {case.before} → {case.after})" if case.before else ""
     return _listing("nearest", head, items, tail, further=case.more)
@@ -473,11 +479,11 @@ def _unusual(result: Result) -> Answer:
     if below.size:
         return _listing("unusual", "", _counted_parts(result, below, "in"), tail)
     if chosen.any():
-        many = "" if total == 1 else f"{len(_inputs_of(result, chosen)):,} of {total:,} as a whole, "
-        return _line_of("unusual", f"{many}not resolved below {_name_of_root(result)}{tail}")
+        many = "" if total == 1 else f" in {len(_inputs_of(result, chosen)):,} of {total:,}"
+        return _line_of("unusual", f"{_only_root(result)}{many}{tail}")
     if result.chosen.any():
         return _line_of("unusual", "nothing of any size: effects are below a thousandth of the spread of outputs")
-    return _line_of("unusual", "nothing" if total == 1 else "nothing, input by input")
+    return _line_of("unusual", "nothing" if total == 1 else "no input in any part")
 
 
 def _differ(result: Result) -> Answer | None:
@@ -497,9 +503,9 @@ def _differ(result: Result) -> Answer | None:
     if not items and finest.any():
         j = int(np.flatnonzero(finest)[0])
         whole = with_interval(over.effect[j], over.low[j], over.high[j])
-        items = [("as a whole", f" {whole}, not resolved below {result.subset_names[j]}")]
-    hint = f" (each is asked about its own class; target={names[called[0]]!r} asks about one class)" if several else ""
-    return _listing("differ", "", items) if items else _line_of("differ", f"nothing{hint}")
+        items = [(f"only {result.subset_names[j]} together", f" {whole}")]
+    hint = f" (each is asked about its own class; target={names[called[0]]!r} asks all about one)" if several else ""
+    return _listing("differ", "", items) if items else _line_of("differ", f"in no part{hint}")
 
 
 def _global_says(result: Result) -> Answer:
@@ -577,6 +583,12 @@ def whole_inputs(result: Result) -> Bools:
 def _name_of_root(result: Result) -> str:
     root = np.flatnonzero(whole_inputs(result))
     return _name(result, int(root[0])) if root.size else "the whole input"
+
+
+def _only_root(result: Result) -> str:
+    """Return what is said where nothing smaller than the whole input is a finding."""
+    name = _name_of_root(result)
+    return f"only {name}{' together' * name.startswith('all ')}"
 
 
 def spread(result: Result) -> float:
@@ -1054,6 +1066,8 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     values = (
         [float(result.outputs[index][column]), float(then[column])] if result.outputs.size else [float(then[column])]
     )
+    classes, by_rule = result.output_names, bool(result.record.decisions)
+    becomes = "" if classes is None or by_rule or len(then) == 1 else class_label(classes[int(then.argmax())])
     read = [_as_read(value) for value in values]
     if len(set(read)) == 1:  # on both sides of a threshold, and alike to three digits
         read = [f"{value:.7g}" for value in values]
@@ -1065,6 +1079,7 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
         name,
         read[0] if len(read) > 1 else "",
         read[-1],
+        becomes,
     )
 
 

@@ -252,8 +252,8 @@ RUN_NOTES: dict[str, Sentence] = {
     "enough-not-drawn": "What is enough is not known.\nDrawing all but a part of an input failed: {why}.",
     # what cannot be found
     "reference-limits": lambda floor, **limited: (
-        f"The reference is the limit: no p-value is much below {floor:.2g}, one over its rows.\nSo "
-        f"{_limited(**limited)}. More reference rows, fewer subsets or a group of columns in place of each help."
+        f"The reference is small for so many questions: no p-value can be much below {floor:.2g}, one over its rows.\n"
+        f"So {_limited(**limited)}. More reference rows, fewer subsets or a group of columns in place of each help."
     ),
     "draws-limit": _lone_signal,
     "competition-empty": (

@@ -160,11 +160,11 @@ def test_all_columns_are_never_the_headline(made):
     assert result.chosen[root].any()
     for name in ("many inputs", "a score", "a rule"):
         lines = [line for line in str(made[name]).splitlines() if "all columns" in line]
-        assert all("not resolved below all columns" in line for line in lines)
+        assert all("only all columns together" in line for line in lines)
     only = replace(result, chosen=root & result.chosen, decided=replace(result.decided, necessary=root))
     lines = str(only).splitlines()
-    assert lines[1].startswith("Decisive: 30 of 30 not resolved below all columns; closest: ")
-    assert any(re.match(r"Unusual: \d+ of 30 as a whole, not resolved below all columns$", line) for line in lines)
+    assert lines[1].startswith("Decisive: only all columns together for 30 of 30; closest: ")
+    assert any(re.match(r"Unusual: only all columns together in \d+ of 30$", line) for line in lines)
 
 
 def test_words_that_are_explained(made):
@@ -251,7 +251,7 @@ def test_enough_and_moves_have_their_lines(made):
     row = one.reasons().set_index("kind").loc["enough"]
     assert row.subset == "late and used"
     assert re.search(r"^Enough: late and used for \d+ of 30", str(made["many inputs"]), re.M)
-    moves = re.search(r"^Moves the output: (\w+) \+(\S+) in (\d+) of 30", str(made["a score"]), re.M)
+    moves = re.search(r"^Moves the output: (\w+) up by (\S+) in (\d+) of 30", str(made["a score"]), re.M)
     table = made["a score"].table
     found = table[(table.subset == moves[1]) & table.moves]
     assert len(found) == int(moves[3])

@@ -375,7 +375,7 @@ def test_html_escapes_names(frame, sampler):
 def test_nothing_chosen_is_said_too(frame, reference, sampler):
     nothing = run(reference.iloc[:5], sampler, draws=19)
     assert not nothing.chosen.any()
-    assert "Unusual: nothing" in nothing.summary()
+    assert "Unusual: no input in any part" in nothing.summary()
     assert "0 of 20 hypotheses chosen" in nothing.summary(full=True)
     assert "<table>" not in nothing._repr_html_()
     assert json.loads(nothing.to_json())["chosen"] == 0
@@ -493,6 +493,6 @@ def test_classes_that_average_out_are_said_to():
     rng = np.random.default_rng(0)
     inputs, reference = rng.normal(size=(30, 4)), rng.normal(size=(100, 4))
     said = butfor.explain(classes, inputs, reference, control=False).summary()
-    assert "Differ on average: nothing (each is asked about its own class; target=0 asks about one class)" in said
+    assert "Differ on average: in no part (each is asked about its own class; target=0 asks all about one)" in said
     fixed = butfor.explain(classes, inputs, reference, control=False, target=0).summary()
     assert "own class" not in fixed
