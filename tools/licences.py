@@ -57,13 +57,13 @@ def licence(name: str) -> str:
     if name in BY_HAND:
         return BY_HAND[name]
     facts = metadata.metadata(name)
-    if facts["License-Expression"]:
-        return str(facts["License-Expression"])
+    if expression := facts.get("License-Expression"):
+        return str(expression)
     kinds = [line.rpartition(" :: ")[2] for line in facts.get_all("Classifier", ()) if line.startswith("License ::")]
-    for said in [facts["License"] or "", *kinds]:
+    for said in [facts.get("License") or "", *kinds]:
         if said in SPDX or not identifiers(said) - PERMISSIVE - WEAK_COPYLEFT:
             return SPDX.get(said, said)
-    return (facts["License"] or ", ".join(kinds) or "not given").split("\n")[0]
+    return (facts.get("License") or ", ".join(kinds) or "not given").split("\n")[0]
 
 
 def identifiers(expression: str) -> set[str]:
