@@ -60,6 +60,12 @@ class Procedure:
         return (default if self.center is None else self.center) if needed else 0
 
 
+def _check_min_effect(least: object) -> None:
+    number = isinstance(least, int | float | np.number) and not isinstance(least, bool)
+    if not number or not 0 <= float(least) < np.inf:  # type: ignore[arg-type]
+        raise InputError(f"min_effect must be a number of at least 0, got {least!r}")
+
+
 def irt(
     draws: int | None = None, *, early_stop: bool = False, delta: float = 0.01, center: int | None = None
 ) -> Procedure:
@@ -311,7 +317,9 @@ class Settings:
     sufficient : bool, default False
         Also estimate, for every subset, how often the decision stays when all the rest is redrawn (tables).
     min_effect : float, optional
-        Choose only what moves the output, on the scale of the test, by more than this.
+        The least change of the output that counts, on the scale of the test: for what moves it and, where draws are
+        counted (`sequential`, `irt`), for what is unusual. None: 0.05 of a probability, a tenth of the spread of a
+        score, and any change for what is unusual.
     draws : int, optional
         Counterfactuals per hypothesis; for the sequential test the most of them. None fits the test.
     bounds : bool, default False
@@ -406,7 +414,7 @@ class Settings:
             if not isinstance(value, bool | np.bool_):
                 raise InputError(f"{name} must be True or False, got {value!r}")
         if self.min_effect is not None:
-            self._check_min_effect(self.min_effect)
+            _check_min_effect(self.min_effect)
         if self.groups is not None and not isinstance(self.groups, Mapping):
             labels_of("groups", self.groups, "input")
         if self.reference_groups is not None:
@@ -415,16 +423,11 @@ class Settings:
         if self.enough is not None:
             between("enough", self.enough, "0.9 is the default, None does not look for what is enough")
 
-    def _check_min_effect(self, margin: object) -> None:
-        """A margin shifts the observed value against its draws: valid where draws are counted, and only there."""
-        number = isinstance(margin, int | float | np.number) and not isinstance(margin, bool)
-        if not number or not 0 <= float(margin) < np.inf:  # type: ignore[arg-type]
-            raise InputError(f"min_effect must be a number of at least 0, got {margin!r}")
-        if self.test.name not in ("sequential", "irt") or self.test.early_stop or self.rule == "e-bh":
-            raise InputError(
-                "min_effect is valid with p-values from counted draws only: use test='sequential' or test='irt' "
-                "without early_stop, or filter openly: result.table[result.table.effect_low > ...]"
-            )
+    @property
+    def margin(self) -> float:
+        """By how much observed values are shifted towards their draws; valid only where draws are counted."""
+        counted = self.test.name in ("sequential", "irt") and not self.test.early_stop and self.rule != "e-bh"
+        return float(self.min_effect or 0.0) if counted else 0.0
 
     def draws_for(self, hypotheses: int) -> int:
         """Return the draws per hypothesis; for the sequential test the most it may take."""

@@ -185,6 +185,18 @@ def test_no_effects_is_a_choice():
     assert Settings.of({}, effects="chosen").effects == "chosen"
 
 
+@pytest.mark.parametrize("test", ["irt", "few-shot"])
+def test_the_least_effect_shifts_a_test_only_where_its_draws_are_counted(test):
+    """It always shifts what moves the output; few-shot compares sizes, where a shift would say nothing valid."""
+    options = {"test": test, "draws": None, "decide": False}
+    plain, least = run(**options), run(min_effect=1e6, **options)
+    assert plain.moved.moves.any()
+    assert not least.moved.moves.any()
+    assert plain.chosen.any()
+    assert least.chosen.any() == (test == "few-shot")
+    assert ("min-effect" in [note.code for note in least.guarantee.caveats]) == (test == "irt")
+
+
 def test_settings_are_frozen():
     settings = Settings.of({})
     with pytest.raises(FrozenInstanceError):

@@ -823,6 +823,7 @@ def guarantee(
     test, promise, importance = record.test, PROMISES[record.test][rule], record.importance
     competes = test in ("osft", "few-shot")
     fit = "known" if importance is None else importance.fit
+    counted = test == "where" or (test in ("sequential", "irt") and record.delta is None and rule != "e-bh")
     user_loss = test == "holdout" and importance is not None and importance.loss not in ("squared", "log")
     conditions: tuple[tuple[str, object, dict[str, Any]], ...] = (
         ("signs", test == "osft", {}),
@@ -831,7 +832,7 @@ def guarantee(
         ("dependence-ignored", record.dependence_ignored, {}),
         ("beyond-reference", competes and record.floor > 0, {"rows": 1 / (record.floor or 1)}),
         ("data-dependent", record.data_dependent, {}),
-        ("min-effect", record.min_effect, {"margin": record.min_effect}),
+        ("min-effect", counted and record.min_effect, {"margin": record.min_effect}),
         ("truth", record.target == "truth", {}),
         ("not-controlled", record.controlled == "not wanted", {}),
         ("not-calibrated", doubted, {"names": list(doubted)}),

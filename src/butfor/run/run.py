@@ -484,7 +484,7 @@ def _statistic(
         link=settings.link,
         center=test.center_for(alternative, class_of_each),
         picked=picked,
-        margin=float(settings.min_effect or 0.0),
+        margin=settings.margin,
         class_of_each=class_of_each,
         outlier=outlier,
     )
@@ -504,7 +504,7 @@ def _outlier(
     lists = method(hypotheses.sampler, "lists") is not None and test.name == "irt"
     if hypotheses.items.shares_subsets or target.kind != "predicted" or not fixed or lists or not len(known):
         return None
-    if alternative != "greater" or settings.link is not None or settings.min_effect is not None:
+    if alternative != "greater" or settings.link is not None or settings.margin:
         return None
     if are_logits(known):
         return "logits" if known.shape[1] > 2 else None  # of two scores the softmax is 1 at either side: no power
