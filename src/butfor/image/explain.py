@@ -20,11 +20,10 @@ from butfor.image.attributes import with_attributes
 from butfor.image.boxes import as_proposer, is_zoom
 from butfor.image.cache import cached
 from butfor.image.donor import Donor, donor
-from butfor.image.enough import kept_regions
 from butfor.image.files import OpenImage, checksum, load_items, source_record
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.plausibility import fills_judged
-from butfor.image.region import Attribute, Image, RegionPacking, RegionWarning, check_drawn, mask_of
+from butfor.image.region import Attribute, Image, RegionPacking, RegionWarning, check_drawn, kept_regions, mask_of
 from butfor.image.where import Output, explain_where
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name

@@ -10,7 +10,18 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.evaluation.hypotheses import Overlap, Proposer, SubsetTree, Together, join, unique
+from butfor.evaluation.hypotheses import (
+    Hypotheses,
+    Overlap,
+    Parts,
+    Proposer,
+    SubsetTree,
+    Together,
+    finest_parts,
+    join,
+    unique,
+)
+from butfor.evaluation.samplers import info_of
 from butfor.models.wrap import need
 from butfor.types import Array, Bools, InputError, Ints, ModelError, Subset, one_of, warn_user
 from butfor.types import whole as whole_number
@@ -443,6 +454,25 @@ def zoom(least: int | None = None, *, whole: bool = False) -> Zoom:
     ['row 1 column 1 of 2 x 2', ..., 'row 1 column 1 of 4 x 4']
     """
     return Zoom(None if least is None else whole_number("least", least, 1), bool(whole))
+
+
+def kept_regions(hypotheses: Hypotheses) -> Parts:
+    """Return the regions of images that may be enough for a decision; attributes of an entire image are none."""
+    regions = [[part for part in parts if is_region(part)] for parts in finest_parts(hypotheses)]
+    return Parts(regions, rest_of, hypotheses.sampler, info_of(hypotheses.sampler).fills_whole)
+
+
+def rest_of(image: Image, kept: Sequence[Subset]) -> Bools | None:
+    """Return the mask (height, width) of all pixels outside the regions kept; None: there are none.
+
+    >>> rest_of(np.zeros((2, 4, 3), np.uint8), [Subset("left", (0, 0, 3, 2))])
+    array([[False, False, False,  True],
+           [False, False, False,  True]])
+    """
+    mask = np.ones(image.shape[:2], np.bool_)
+    for part in kept:
+        mask &= ~mask_of(part, *image.shape[:2])
+    return mask if mask.any() else None
 
 
 def check_drawn(image: Image, drawn: object, subset: Subset) -> None:

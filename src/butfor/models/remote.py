@@ -27,8 +27,8 @@ from weakref import finalize
 import numpy as np
 
 from butfor.evaluation.calls import retry
-from butfor.models.wrap import Wrapped, as_type, chunks, is_frame, matrix, need, one_line, padded, taken
-from butfor.types import Array, Batch, InputError, ModelError, ModelUnreachable, one_of, whole
+from butfor.models.wrap import Wrapped, as_type, chunks, is_frame, matrix, need, padded, taken
+from butfor.types import Array, Batch, InputError, ModelError, ModelUnreachable, one_of, reworded, whole
 from butfor.untrusted import parse_json
 
 if TYPE_CHECKING:
@@ -180,7 +180,8 @@ def answer(body: object, agreed: Contract, rows: int, name: str) -> Array:
         raise ModelError(
             f"output {tensor.get('name')!r:.60} of the endpoint is text, expected numbers; name another with output="
         )
-    try:
+    faults = KeyError, TypeError, ValueError, OverflowError, RecursionError, MemoryError
+    with reworded("the endpoint's answer is no tensor: ", faults, by=ModelError):
         shape = tuple(tensor["shape"])
         if not all(type(size) is int and size >= 0 for size in shape):
             raise ModelError(f"the endpoint returned a tensor of shape {str(shape)[:60]}")
@@ -190,10 +191,6 @@ def answer(body: object, agreed: Contract, rows: int, name: str) -> Array:
         values = np.array(tensor["data"], dtype=DATATYPES.get(str(tensor.get("datatype")), np.float64))
         if values.size != math.prod(shape) or not values.size:
             raise ModelError(f"the endpoint returned {values.size} numbers in a tensor of shape {list(shape)}")
-    except ModelError:
-        raise
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise ModelError(f"the endpoint's answer is no tensor: {one_line(error)[:200]}") from error
     values = values.reshape(rows, -1)
     return values[:, 0] if values.shape[1] == 1 else values
 
@@ -468,11 +465,9 @@ def endpoint(
         raise InputError(f"{shown} is not the address of a model; expected http://host:port/v2/models/NAME")
     if ca_file is not None:
         ca_file = Path(ca_file).expanduser()
-        try:
+        words = f"the file of certificates {ca_file} cannot be used ("
+        with reworded(words, (OSError, ValueError), advice="); expected PEM"):  # ssl.SSLError is an OSError
             ssl.create_default_context(cafile=str(ca_file))
-        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            reason = one_line(error)
-            raise InputError(f"the file of certificates {ca_file} cannot be used ({reason}); expected PEM") from error
         ca_file = str(ca_file.absolute())
     settings = EndpointSettings(
         url=urlunsplit((parts.scheme, parts.netloc, str(path[1]), parts.query, "")),
@@ -588,11 +583,9 @@ class Endpoint:
         full = padded(part, agreed.fixed_rows or 0)
         body = request(full, agreed, self.settings.inputs, name)
         response = self.fetch("POST", "/infer", body, self.settings.most_bytes, stop, served=served)
-        try:
+        words = f"the model at {self.settings.shown} answered in no JSON: {response.text[:200]!r} ("
+        with reworded(words, ValueError, by=ModelError, advice=")"):
             content = response.json()
-        except ValueError as error:
-            shown, why = response.text[:200], one_line(error)[:200]
-            raise ModelError(f"the model at {self.settings.shown} answered in no JSON: {shown!r} ({why})") from error
         return answer(content, agreed, len(full), name)[:rows]
 
     def fetch(

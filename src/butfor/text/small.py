@@ -33,7 +33,7 @@ from butfor.text.segment import (
     spans_of,
     word_spans,
 )
-from butfor.types import Array, Bools, Floats, InputError, Ints, ModelError, Subset, whole
+from butfor.types import Array, Bools, Floats, InputError, Ints, ModelError, Subset, reworded, whole
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -87,15 +87,11 @@ def ask(
     name: str, threads: int | None, feeds: Mapping[str, Array], *, output: str | None = None, arena: bool = False
 ) -> Float32s:
     """Return an output of the network weights/`name`.onnx, the first by default; `arena`: batches are of one size."""
-    try:
-        # texts differ in length, and an arena would keep memory for each
-        session = open_session(WEIGHTS / f"{name}.onnx", f"the embedded {name}", threads, arena=arena, extra="text")
+    # texts differ in length, and an arena would keep memory for each
+    session = open_session(WEIGHTS / f"{name}.onnx", f"the embedded {name}", threads, arena=arena, extra="text")
+    with reworded(f"the embedded {name} failed: ", by=ModelError):  # ONNX Runtime has many kinds of errors
         out: Float32s = session.run(None if output is None else [output], feeds)[0]
         return out
-    except InputError:
-        raise
-    except Exception as error:  # ONNX Runtime has many kinds of errors
-        raise ModelError(f"the embedded {name} failed: {' '.join(str(error).split())[:300]}") from error
 
 
 # Of 3,000 reviews none had more than 28 % of unknown words; German had 65 %, French 45 %, English logs 57 %

@@ -135,14 +135,7 @@ class ConditionalDistribution:
         return np.minimum(donors, self.donors), uniform[..., 1:]
 
     def draw(
-        self,
-        design: Design,
-        inputs: Array,
-        chosen: Ints,
-        draws: int,
-        rng: np.random.Generator,
-        *,
-        unsure: int = 0,
+        self, design: Design, inputs: Array, chosen: Ints, draws: int, rng: np.random.Generator, *, unsure: int = 0
     ) -> Array:
         """Draw values of the columns `chosen`, (n, draws, columns); the observed row is one donor more.
 
@@ -191,12 +184,7 @@ class ConditionalDistribution:
         return self.leverages[part.column](np.ascontiguousarray(inputs[:, part.given], np.float64), compute)[:, 0]
 
     def values(
-        self,
-        design: Design,
-        inputs: Array,
-        donors: Ints,
-        uniform: Floats,
-        errors: tuple[Floats, Floats] | None = None,
+        self, design: Design, inputs: Array, donors: Ints, uniform: Floats, errors: tuple[Floats, Floats] | None = None
     ) -> Floats:
         """Return values of `columns` for donors (n, draws) and uniforms (n, draws, besides), (n, draws, columns)."""
         means, odds = (None, None) if errors is None else errors
@@ -334,11 +322,6 @@ def _without_gaps(design: Design, columns: list[int], spikes: Floats) -> Ints:
     """Return reference rows in which none of these columns is missing or at its spike."""
     values = design.rows.values[:, columns]
     return np.flatnonzero(~(np.isnan(values) | (values == spikes)).any(axis=1))
-
-
-def complete(design: Design, fit: ConditionalDistribution) -> Ints:
-    """Return the reference rows that donate numbers, (donors,)."""
-    return _without_gaps(design, [part.column for part in fit.numeric], fit.spikes)
 
 
 def _spikes(design: Design, columns: list[int]) -> Floats:
@@ -623,7 +606,7 @@ class Residual:
         ranks = np.full((len(self.rows), len(subset.index)), np.nan)
         position = {int(j): k for k, j in enumerate(subset.index)}
         for number in fit.numeric:
-            rows = complete(self.design, fit)
+            rows = _without_gaps(self.design, [part.column for part in fit.numeric], fit.spikes)
             low, high = number.ends(self.design, self.rows.values[rows])
             rng = stream(self.design.seed, "residual", "ranks", self.rows.marks[number.column])
             ranks[rows, position[number.column]] = (low + rng.random(fit.donors) * (high - low)) / fit.donors
