@@ -151,7 +151,7 @@ class Locator:
         rng, height, width = stream(self.seed, "where", str(name)), *image.shape[:2]
         usable, output = self.fills.usable[checksum(image)], self.outputs[name]
         labels = cells_of(image)
-        full = labels[_nearest(height, FINE)][:, _nearest(width, FINE)]
+        full = labels[nearest(height, FINE)][:, nearest(width, FINE)]
         count, down, across = int(labels.max()) + 1, pooling(height, MAP), pooling(width, MAP)
         n = round(FOR_MAP * self.draws)
         k = round(OF_CELLS * n)
@@ -196,7 +196,7 @@ def regions(grid: Floats, height: int, width: int) -> list[Bools]:
     for pixels in nested(smooth.ravel(), SHARES):
         mask = np.zeros(down * across, bool)
         mask[pixels] = True
-        masks.append(mask.reshape(down, across)[_nearest(height, down)][:, _nearest(width, across)])
+        masks.append(mask.reshape(down, across)[nearest(height, down)][:, nearest(width, across)])
     return masks
 
 
@@ -212,7 +212,7 @@ def pooling(pixels: int, parts: int) -> Floats:
     return np.asarray(np.maximum(high - low, 0.0) * parts / pixels)
 
 
-def _nearest(pixels: int, parts: int) -> Ints:
+def nearest(pixels: int, parts: int) -> Ints:
     return ((np.arange(pixels) + 0.5) * parts / pixels).astype(np.int64)
 
 

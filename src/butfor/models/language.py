@@ -420,11 +420,6 @@ def openai(
         timeout=timeout,
         patience=timeout * (retries + 1),
         concurrency=concurrency,
-        rows_per_request=1,
-        inputs=None,
-        output=None,
-        headers={},
-        ca_file=None,
         most_bytes=MOST_BYTES,
         key=key,
         retries=retries,
@@ -614,7 +609,7 @@ class ServedModel:
         """Return the server's JSON object; the key is masked wherever the server repeats it."""
         first = "answered" not in self._seen
         content = json.dumps(body, allow_nan=False).encode()
-        response: BoundedAnswer = self.endpoint.fetch("POST", end, content, MOST_BYTES, stop, first=first, served=False)
+        response: BoundedAnswer = self.endpoint.fetch(end, content, MOST_BYTES, stop, first=first, served=False)
         self._seen["answered"] = True
         try:
             got = response.json()
