@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from butfor.evaluation.hypotheses import Hypotheses, Job, draw_all, table_hypotheses
-from butfor.evaluation.items import Items, TableItems, digest
+from butfor.evaluation.items import TableItems, digest
 from butfor.evaluation.samplers import HasNotes, Sampler, info_of, method
 from butfor.inference.adaptive import LEAST_CLUSTERS
 from butfor.inference.features import Fit
@@ -35,7 +35,7 @@ from butfor.tabular.calibration import (
     spread_ranks,
 )
 from butfor.tabular.donors import describe, reference_rows
-from butfor.tabular.enough import KeptColumns, kept_columns
+from butfor.tabular.enough import kept_columns
 from butfor.tabular.fixed import Cell, fixed_cells, fixed_columns
 from butfor.tabular.residual import residual
 from butfor.tabular.residual.trees import grow
@@ -166,38 +166,22 @@ def _reference(
         made = held_out_hypotheses(sampler, table, part.subsets, seed, most)
         return [replace(one, layers=part.layers(len(one.items))) for one in made]
 
-    items, every = _reference_items(sampler, table, rows), rows
+    every, items_at = rows, partial(_reference_items, sampler, table)
 
     def without(bad: Ints) -> Reference:
         fewer = _reference(hypotheses, table, tree, seed, np.delete(every, bad), named=named)
         assert fewer is not None
         return fewer
 
-    def keeps(
-        decisions: Array,
-        row_decisions: Array,
-        clusters: Ints,
-        tested: Bools,
-        ask: Callable[[Items], Array | None],
-        sampler: TableSampler = sampler,
-    ) -> KeptColumns | None:
-        def evaluated(positions: Ints, values: Array) -> Array | None:
-            made = _reference_items(sampler, table, every[positions])
-            return ask(replace(made, values=values.astype(made.values.dtype)))
-
-        groups = tree.subsets if named else ()
-        known = (items.values, decisions, row_decisions, clusters, tested)
-        return kept_columns(hypotheses, table, groups, *known, evaluated, fit_of)
-
     return Reference(
-        items,
+        items_at(every),
         fit_of,
         None if sampler.refit is None else controls,
         tree.root,
         partial(rank_faults, sampler, table, tree.subsets, seed),
         partial(redrawn_rows, sampler, table, tree.subsets, seed),
         partial(_weights, hypotheses, sampler, seed),
-        keeps,
+        partial(kept_columns, hypotheses, table, tree.subsets if named else (), every, items_at, fit_of),
         without=without,
     )
 
