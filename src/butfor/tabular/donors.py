@@ -157,13 +157,10 @@ def with_observed(inputs: Array, subset: Subset, values: Array, mass: Floats, do
 
 @dataclass(frozen=True, eq=False)
 class StepMass:
-    """The distribution of one column over steps, of each input (n,).
-
-    Where a step has mass, its value is one that may be drawn: the one nearest to the observed, where donors are known.
-    """
+    """The distribution of one column over steps, of each input (n,)."""
 
     mass: Floats  # (n, V) of every step
-    values: Floats  # (n, V)
+    values: Floats  # (n, V) that may be drawn where a step has mass: nearest to the observed, where donors are known
     missing: Floats  # (n,) of a missing value
     observed: float  # of the observed value again
 

@@ -260,10 +260,7 @@ def _of_many(sampler: TableSampler) -> TableSampler:
 def _halves(
     sampler: TableSampler, inputs: Floats, clusters: Ints, tested: Bools, seed: int
 ) -> list[tuple[Sampler, Bools]]:
-    """Samplers fitted on the reference and one half of the inputs each, with the other half: that they draw for.
-
-    Inputs of one cluster are in one half.
-    """
+    """Samplers fitted on the reference and one half of the inputs (of clusters) each, with those they draw for."""
     assert sampler.reference is not None
     assert sampler.refit is not None
     names, cluster = np.unique(clusters, return_inverse=True)

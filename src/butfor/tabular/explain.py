@@ -242,15 +242,12 @@ def _told_apart(rows: Floats, rng: np.random.Generator) -> bool:
 
 
 def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], seed: int) -> ConditionalFaults | None:
-    """Return which subsets' draws do not follow the other columns of the reference (METHODS 18 b); None: not known.
-
-    Ranks are those of leave-one-out fits where the sampler has them, else of the rows that the control holds out.
-    """
+    """Return which subsets' draws do not follow the other columns of the reference (METHODS 18 b); None: not known."""
     assert sampler.reference is not None
     rows = sampler.in_data_order(sampler.reference.values).astype(np.float64)
     if method(sampler.conditional, "held_out_ranks") is not None:
         return conditional_faults(rows, subsets, sampler.held_out_ranks, seed, clusters=sampler.reference.clusters)
-    split = _split_and_fit(sampler, seed)
+    split = _split_and_fit(sampler, seed)  # no fits without a row: the rows that the control holds out
     if split is None or len(split[0]) < LEAST_RANKED:
         return None
     held_out, others = split
@@ -556,10 +553,7 @@ _fits: WeakKeyDictionary[Conditional, dict[int, tuple[Ints, TableSampler]]] = We
 def held_out_hypotheses(
     sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int, most: int = MOST_CONTROLS
 ) -> list[Hypotheses]:
-    """Return rows of the sampler's reference that are held out, with a sampler fitted to the others.
-
-    None where it cannot be fitted again. Rows are shown to the model as those of `table`, the data, are.
-    """
+    """Return held-out rows of the reference, shown as those of `table`, with a sampler fitted to the others."""
     split = _split_and_fit(sampler, seed)
     if split is None:
         return []
@@ -572,10 +566,7 @@ def held_out_hypotheses(
 
 
 def _split_and_fit(sampler: Sampler, seed: int) -> tuple[Ints, TableSampler] | None:
-    """Return rows of the reference in random order and a sampler fitted to others, made once for a sampler and a seed.
-
-    None where it cannot be fitted again, or where rows are too few.
-    """
+    """Return rows of the reference in random order and a sampler fitted to others; None: no refit, or too few rows."""
     if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
         return None
     clusters = sampler.reference.clusters

@@ -372,10 +372,7 @@ def check_complete(table: Table, what: str, *, missing: bool = False) -> None:
 
 
 def numbers_of(reference: object, sampler: str) -> Table:
-    """Return the reference of a sampler that computes with columns: numbers only, none missing, two rows or more.
-
-    `sampler` is what it is called in errors ("a Gaussian").
-    """
+    """Return two rows or more of numbers, none missing, as `sampler` ("a Gaussian" in errors) computes with them."""
     table = as_table(reference, "reference")
     if categories := table.has("category"):
         raise InputError(

@@ -52,11 +52,8 @@ def text_model(model: Any) -> Wrapped:
 def load_pretrained(
     kind: str, name: str, tokenizer: object, device: object, what: str, check: Callable[[Any], None] | None = None
 ) -> tuple[Any, Any]:
-    """Load a model of the class `kind` of transformers, and its tokenizer unless one is given; `check` sees the config.
-
-    Code that comes with a model is never run.
-    """
-    transformers = need("transformers", "hugging-face")
+    """Load a model of transformers of the class `kind`, and a tokenizer unless given; `check` sees the config."""
+    transformers = need("transformers", "hugging-face")  # code that comes with a model is never run
     with reworded(f"the {what} {name} cannot be loaded: ", (OSError, ValueError, ImportError)):
         if check is not None:
             check(transformers.AutoConfig.from_pretrained(name))

@@ -488,11 +488,8 @@ def _sentences(row: Ints) -> list[bytes]:
 
 
 def _pooled(threads: int | None, sentences: Sequence[bytes]) -> list[Float32s]:
-    """Return the pooled states of sentences (324,): weighted sums, sums of the weights, the largest states.
-
-    Sentences stand in one row: no state depends on pieces beyond those around its sentence.
-    """
-    batches: list[list[bytes]] = []
+    """Return the pooled states of sentences (324,): weighted sums, sums of the weights, the largest states."""
+    batches: list[list[bytes]] = []  # sentences in one row: no state depends on pieces beyond those around its own
     room = -1
     for sentence in sentences:
         if len(sentence) // 2 > room:
@@ -533,13 +530,9 @@ def remembered(
 
 
 def numbers_of(texts: Sequence[str]) -> list[Ints]:
-    """Return `ids_of` of each text, in a fraction of the time where texts have most sentences in common.
-
-    No piece spans a space, so what stands between a full stop with a space and the next is encoded once.
-    """
-
+    """Return `ids_of` of each text, in a fraction of the time where texts have most sentences in common."""
     parts = []
-    for text in texts:
+    for text in texts:  # no piece spans a space: what stands between full stops with a space is encoded once
         *others, last = encodable(text).split(". ")
         parts.append([*(sentence + "." for sentence in others), last])
     known = remembered(PIECES, parts, lambda fresh: list(map(ids_of, pieces_of(fresh))))

@@ -321,10 +321,7 @@ def screened(
 
 
 def sparse(predictors: Predictors, like: Terms, target: Floats) -> Terms | None:
-    """Return the few terms that a forward search takes up: straight, curved, levels and products; None: nothing new.
-
-    Each is the one that goes furthest with what the others leave over of rows left out.
-    """
+    """Return the few terms that a forward search takes up, by residuals of rows left out; None: nothing new."""
     from scipy.special import ndtri
 
     rows, size = predictors.rows[predictors.sample], len(target)
@@ -547,12 +544,9 @@ class NumericFit:
         return np.where(ends >= high, size, np.where(ends < low, 0, below))
 
     def ends(self, design: Design, rows: Array) -> tuple[Ints, Ints]:
-        """Return between which donors each of them, row by row (m, d), has its own value, after rounding, (m,) both.
-
-        Of whole numbers the residual tells where the mean is: rounded draws that equal the value are one rank.
-        """
+        """Return between which donors each of them, row by row (m, d), has its own value, after rounding, (m,) both."""
         low = high = self.residuals
-        if self.grid.step is not None:
+        if self.grid.step is not None:  # a residual tells where the mean is: rounded draws that equal are one rank
             values = rows[:, self.column].astype(np.float64)
             spread, half = self.predict(design, rows)[:, 1], self.grid.step / 2
             middle = self.transform(values)
@@ -679,10 +673,7 @@ def _with_rivals(predictors: Predictors, fit: NumericFit, added: Floats, choice:
 def _with_spreads(
     predictors: Predictors, fits: list[NumericFit], features: Floats, clusters: Ints | None, rng: np.random.Generator
 ) -> list[NumericFit]:
-    """Return the same with a spread that changes with the rest of the row, where that scores better.
-
-    It is learned on the other columns, never on the means of rows left out, which hold the row's own error.
-    """
+    """Return the same with a spread that changes with the other columns (never the means), where that scores better."""
     sample = predictors.sample
     if len(sample) < SCALED_FROM:
         return fits
@@ -744,10 +735,7 @@ LEAST_PROBABILITY = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class DiscreteFit:
-    """Probabilities of the values of a column of few (a missing value is one of them), given the other columns.
-
-    Logistic regressions, mixed with trees and with the marginal distribution of the reference.
-    """
+    """Probabilities of a column of few values, NaN one of them: logistic regressions, trees and the margin, mixed."""
 
     levels: Array  # (K,) the values, NaN last
     given: Ints  # the columns that it is regressed on

@@ -121,10 +121,7 @@ class ConditionalDistribution:
         return rows, place.reshape(count, draws)
 
     def uniforms(self, inputs: int, draws: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
-        """Return a donor of every draw, `donors` for the observed row, and uniforms for all that is drawn besides.
-
-        All of an input's come before those of the next: they do not depend on how many inputs follow.
-        """
+        """Return a donor of every draw, `donors` for the observed row, and uniforms for all that is drawn besides."""
         discrete = len(self.discrete) if self.combinations is None else min(len(self.discrete), 1)
         besides = discrete + (self.gaps is not None)
         if not besides:
@@ -137,10 +134,7 @@ class ConditionalDistribution:
     def draw(
         self, design: Design, inputs: Array, chosen: Ints, draws: int, rng: np.random.Generator, *, unsure: int = 0
     ) -> Array:
-        """Draw values of the columns `chosen`, (n, draws, columns); the observed row is one donor more.
-
-        With `unsure` the fit is off by as much as its leverages say, by one error for so many draws of an input.
-        """
+        """Draw values of the columns `chosen`, (n, draws, columns); with `unsure` so many have one error of the fit."""
         if self.nearest is not None:
             empty = np.zeros((0, self.donors), np.int64)
             near = self.nearest(design, inputs) if len(inputs) else empty
@@ -594,10 +588,7 @@ class Residual:
         return max(part.repeated for part in numeric) if numeric else len(self.rows) / len(np.unique(clusters))
 
     def held_out_ranks(self, subset: Subset) -> tuple[Ints, Floats] | None:
-        """Return reference rows, and where the fit without a row puts its values, (rows, columns) in (0, 1).
-
-        NaN where a value is no number that is drawn, or missing; None: near rows donate.
-        """
+        """Return reference rows, and ranks of their values by fits without them, (rows, columns); NaN: not drawn."""
         if self.rows.is_all(subset):
             return None
         fit = self.fit(subset)
