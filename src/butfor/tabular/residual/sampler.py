@@ -25,11 +25,9 @@ from butfor.tabular.donors import (
     ReferenceRows,
     StepMass,
     describe,
-    donate_any,
     lower_ends,
     mass_by_counts,
     reference_rows,
-    rows_as_donors,
     rows_of,
     with_observed,
 )
@@ -75,7 +73,7 @@ class ConditionalDistribution:
     numeric: tuple[NumericFit, ...]
     donors: int  # reference rows that donate
     weight: int  # donors' worth of the observed row: the rows of one cluster
-    nearest: NearestRows | None = None  # rows like the input: they donate all columns
+    nearest: Callable[[Design, Array], Ints] | None = None  # rows like the input (n, donors): they donate all columns
     caches: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))  # by column
     leverages: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))
 
@@ -397,6 +395,11 @@ class NearestRows:
         return np.asarray(rows).reshape(len(inputs), self.count)
 
 
+def any_rows(design: Design, inputs: Array) -> Ints:
+    """Return all reference rows for each input, (n, rows)."""
+    return np.broadcast_to(np.arange(len(design.rows)), (len(inputs), len(design.rows)))
+
+
 def _straight(lines: Sequence[LinearFit], features: Floats) -> Floats:
     return np.stack([line.means(features) for line in lines], axis=1)
 
@@ -480,6 +483,9 @@ class Residual:
         """Return the distribution of a subset, fitted when it is first needed."""
         targets, rest = self.rows.parts(subset)
         key = tuple(targets.tolist())
+        if key not in self.fits and not len(rest):  # of all columns: any row
+            none, size = np.zeros((1, 0), np.int64), len(self.rows)
+            self.fits[key] = ConditionalDistribution((), None, None, none, np.zeros(0), (), size, 1, any_rows)
         if key not in self.fits:
             self.fits[key] = checked(fit_subset(self.design, targets, rest), self.design, targets, rest)
         return self.fits[key]
@@ -489,8 +495,6 @@ class Residual:
         return [partial(self.fit, one) for key, one in keys.items() if key not in self.fits]
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        if self.rows.is_all(subset):
-            return donate_any(self.rows, inputs, subset, draws, rng)
         chosen = np.asarray(subset.index)
         fresh = self.fit(subset).draw(self.design, inputs, chosen, draws, rng, unsure=self.unsure)
         return fresh.reshape(-1, len(chosen)).astype(inputs.dtype, copy=False)
@@ -512,7 +516,7 @@ class Residual:
 
     def lists(self, subset: Subset) -> bool:
         few_valued = (self.design.once(self.design.few_valued, int(j)) for j in self.rows.parts(subset)[0])
-        if self.rows.is_all(subset) or not all(few_valued):
+        if not all(few_valued):
             return False
         fit = self.fit(subset)
         return fit.nearest is None and fit.combinations is not None and len(fit.combinations) <= LISTED
@@ -530,19 +534,15 @@ class Residual:
         return listed, np.concatenate([observed, joint], axis=1)
 
     def n_donors(self, subset: Subset) -> int | None:
-        return len(self.rows) if self.rows.is_all(subset) else self.fit(subset).n_donors()
+        return self.fit(subset).n_donors()
 
     def donors(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
-        if self.rows.is_all(subset):
-            return rows_as_donors(self.rows, inputs, subset)
         fit = self.fit(subset)
         values, mass = fit.all_donors(self.design, inputs, np.asarray(subset.index))
         return with_observed(inputs, subset, values, mass, fit.donors / fit.weight)
 
     def cdf(self, subset: Subset) -> ColumnDistribution | None:
         """Return the distribution of one column of numbers over steps; None: it has a spike, or few values."""
-        if self.rows.is_all(subset):
-            return None
         fit, column = self.fit(subset), int(subset.index[0])
         if fit.nearest is not None or fit.discrete or len(fit.numeric) != 1 or (fit.patterns == 2).any():
             return None
@@ -566,15 +566,11 @@ class Residual:
         return distribution
 
     def leverage(self, inputs: Array, subset: Subset) -> Floats:
-        if self.rows.is_all(subset):
-            return np.zeros(len(inputs))
         inputs = self.design.keep(inputs)
         parts = [part.leverage(self.design, inputs) for part in self.fit(subset).parts]
         return np.asarray(self.repeated(subset) * np.max([np.zeros(len(inputs)), *parts], axis=0))
 
     def leverage_of_mean(self, inputs: Array, subset: Subset) -> float:
-        if self.rows.is_all(subset):
-            return 0.0
         inputs = self.design.keep(inputs)
         parts = [part.leverage_of_mean(self.design, inputs) for part in self.fit(subset).parts]
         return self.repeated(subset) * max([0.0, *parts])
@@ -589,8 +585,6 @@ class Residual:
 
     def held_out_ranks(self, subset: Subset) -> tuple[Ints, Floats] | None:
         """Return reference rows, and ranks of their values by fits without them, (rows, columns); NaN: not drawn."""
-        if self.rows.is_all(subset):
-            return None
         fit = self.fit(subset)
         if fit.nearest is not None:
             return None
