@@ -453,9 +453,8 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
     if result.located is not None:
         return where_marks(result, image, int(result.input_of[rows[0]]))
     sure, lined, drops = marked(result), hatched(result), np.nan_to_num(sizes_of(result))
-    largest = max(
-        STRONG * (number_words(result) != "change of the output"), float(np.abs(drops).max(initial=0.0)), 1e-9
-    )
+    least = 1e-9 if number_words(result) == "change of the output" else STRONG
+    largest = max(least, float(np.abs(drops).max(initial=0.0)))
 
     def marks(shown: Iterable[int]) -> list[Mark]:
         return [

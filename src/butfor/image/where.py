@@ -167,9 +167,8 @@ class Locator:
         grid = drops(masks, output.straight(values), (MAP, MAP)).drop.reshape(MAP, MAP)
         intervals = effects.effect, effects.low, effects.high
         self.places[name] = Place(grid, labels, *intervals, effects.named, float(np.ptp(values)))
-        return [
-            Subset(region_name(share), mask) for share, mask in zip(SHARES, regions(grid, height, width), strict=True)
-        ]
+        pairs = zip(SHARES, regions(grid, height, width), strict=True)
+        return [Subset(region_name(share), mask) for share, mask in pairs]
 
 
 def outputs_asked(wrapped: Wrapped, settings: Settings, observed: Floats) -> tuple[list[Output], object]:

@@ -306,10 +306,8 @@ def pooled_shape(checks: Sequence[ShapeCheck]) -> tuple[Verdict, float]:
         "squares": chi2.sf((skew**2).sum() / stretch, len(skew) / stretch),
     }
     least = min(p, key=lambda name: p[name] / WEIGHTS[name])
-    verdict: Verdict = (
-        "tails too light" if least == "light" else "tails too heavy" if least == "heavy" else "wrong skew"
-    )
-    return verdict, min(1.0, float(p[least] / WEIGHTS[least]))
+    patterns: dict[str, Verdict] = {"light": "tails too light", "heavy": "tails too heavy"}
+    return patterns.get(least, "wrong skew"), min(1.0, float(p[least] / WEIGHTS[least]))
 
 
 def _correlations(scores: Floats) -> Floats:

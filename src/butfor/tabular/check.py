@@ -449,10 +449,8 @@ def _output(model: Wrapped, hypotheses: Hypotheses) -> Callable[[Sequence[Job]],
     evaluator, target = Evaluator(model.call, BATCH_ROWS, width), Target("output" if width == 1 else "predicted")
 
     def values(jobs: Sequence[Job]) -> Floats:
-        parts = (
-            pick(outputs, target, np.arange(len(outputs)))[0] for _, outputs in evaluator.outputs(hypotheses, jobs)
-        )
-        return np.concatenate([seen.rounding.merge_ties(part) for part in parts])
+        parts = (outputs for _, outputs in evaluator.outputs(hypotheses, jobs))
+        return np.concatenate([seen.rounding.merge_ties(pick(x, target, np.arange(len(x)))[0]) for x in parts])
 
     return values
 

@@ -149,9 +149,8 @@ def rows_as_donors(
 def with_observed(inputs: Array, subset: Subset, values: Array, mass: Floats, donors: float) -> tuple[Array, Floats]:
     """Return values (n, 1 + m, columns) and probabilities, the observed values first: they are one donor more."""
     observed = np.full((len(inputs), 1), 1 / (donors + 1))
-    listed = np.concatenate(
-        [inputs[:, None, np.asarray(subset.index)], values.astype(inputs.dtype, copy=False)], axis=1
-    )
+    first = inputs[:, None, np.asarray(subset.index)]
+    listed = np.concatenate([first, values.astype(inputs.dtype, copy=False)], axis=1)
     return listed, np.concatenate([observed, mass * (donors / (donors + 1))], axis=1)
 
 

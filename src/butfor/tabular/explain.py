@@ -345,9 +345,8 @@ def auto(reference: object, *, groups: object = None, seed: int = 0) -> TableSam
     data = as_frame(reference, "reference")
     table = clustered(as_table(data, "reference"), groups)
     about = repr((table.columns, [column.record() for column in table.kinds], table.labels is None, seed))
-    key = digest(
-        {"values": table.values, "about": about, "clusters": np.array([] if groups is None else table.clusters)}
-    )
+    clusters = np.array([] if groups is None else table.clusters)
+    key = digest({"values": table.values, "about": about, "clusters": clusters})
     if key not in _samplers:
         fitted = residual(data, groups=groups, seed=seed)
         _samplers[key] = replace(fitted, why=Note("sampler-residual", "info"))

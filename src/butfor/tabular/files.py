@@ -484,9 +484,9 @@ def _times(column: pd.Series[Any], name: str, what: str) -> pd.Series[Any]:
         return pd.to_datetime(column, format="ISO8601")
     except ValueError as error:  # also of several offsets from UTC, which one column of pandas cannot hold
         odd = column[pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).isna() & column.notna()]
-        first = (
-            f"{str(odd.iloc[0])[:60]!r} in row {odd.index.tolist()[0]!r}" if len(odd) else "several offsets from UTC"
-        )
+        first = "several offsets from UTC"
+        if len(odd):
+            first = f"{str(odd.iloc[0])[:60]!r} in row {odd.index.tolist()[0]!r}"
         raise InputError(
             f"--dates: column {name!r} of the {what} has {first}; write dates like 2024-02-29 or 2024-02-29T12:00"
         ) from error

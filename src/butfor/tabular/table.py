@@ -175,9 +175,8 @@ class Table:
         index = None if rows is None else self.row_labels.take(rows)
         if self._common is not None and self._common == values.dtype:
             return pd.DataFrame(values, index=index, columns=self.labels, copy=False)
-        shown = pd.DataFrame(
-            {j: column.show(values[:, j]) for j, column in enumerate(self.kinds)}, index=None, copy=False
-        )
+        columns = {j: column.show(values[:, j]) for j, column in enumerate(self.kinds)}
+        shown = pd.DataFrame(columns, index=None, copy=False)
         shown.columns = self.labels
         return shown if index is None else shown.set_axis(index, axis=0)
 

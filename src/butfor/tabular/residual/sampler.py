@@ -230,9 +230,8 @@ class ConditionalDistribution:
         for k, part in enumerate(self.discrete):
             before = [np.broadcast_to(codes, joint.shape) for codes in self.combinations.T[:k]]
             chances = part.probabilities(self.given_codes(design, part, inputs, before))
-            joint *= np.take_along_axis(
-                np.broadcast_to(chances, (*joint.shape, chances.shape[-1])), self.combinations[None, :, k, None], axis=2
-            )[..., 0]
+            chances = np.broadcast_to(chances, (*joint.shape, chances.shape[-1]))
+            joint *= np.take_along_axis(chances, self.combinations[None, :, k, None], axis=2)[..., 0]
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def pattern_probabilities(self, design: Design, inputs: Array) -> Floats:
