@@ -16,9 +16,9 @@ from butfor.evaluation.hypotheses import (
     Parts,
     Proposer,
     SubsetTree,
-    Together,
+    check_overlap_option,
     finest_parts,
-    join,
+    is_blind,
     unique,
 )
 from butfor.evaluation.samplers import info_of
@@ -285,6 +285,23 @@ def superpixels(
     return Superpixels(whole_number("count", count, 1), method, float(compactness))
 
 
+@dataclass(frozen=True)
+class Together:
+    """The subsets of several proposers, one after the other. Made by `together`."""
+
+    parts: tuple[Proposer, ...]
+    overlap: Overlap
+
+    @property
+    def blind(self) -> bool:
+        return all(map(is_blind, self.parts))
+
+    def __call__(self, name: object, image: Image) -> list[Subset]:
+        subsets = unique(subset for part in self.parts for subset in part(name, image))
+        check_overlap(str(name), subsets, image, self.overlap)
+        return subsets
+
+
 def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
     """Test the subsets of all `parts` in one run: boxes and attributes, say. Attributes overlap with nothing.
 
@@ -307,7 +324,11 @@ def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
     >>> [subset.name for subset in both("cat.jpg", np.zeros((4, 4, 3), np.uint8))]
     ['row 1 column 1', 'row 1 column 2', 'greyscale']
     """
-    return join(parts, overlap, check_overlap, "image")
+    check_overlap_option(overlap)
+    for part in parts:
+        if not callable(part):
+            raise InputError(f"together takes functions (name, image) -> subsets, got {type(part).__name__}")
+    return Together(parts, overlap)
 
 
 @dataclass(frozen=True, eq=False)
