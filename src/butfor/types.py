@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -99,6 +100,31 @@ def labels_of(name: str, given: object, each: str) -> list[Any]:
                 f"a label of {name} is {label!r:.60}; give a number or a string for each {each}"
             ) from error
     return list(labels.tolist())
+
+
+@contextmanager
+def reworded(
+    words: str,
+    kinds: type[BaseException] | tuple[type[BaseException], ...] = Exception,
+    *,
+    by: type[InputError] = InputError,
+    named: bool = False,
+    advice: str = "",
+) -> Iterator[None]:
+    """Raise errors of these kinds as ours, in one line: words, the type where `named`, message, advice; not ours again.
+
+    >>> with reworded("the file is no number: ", ValueError, advice="; write one"):
+    ...     int("x")
+    Traceback (most recent call last):
+    butfor.types.InputError: the file is no number: invalid literal for int() with base 10: 'x'; write one
+    """
+    try:
+        yield
+    except kinds as error:
+        if isinstance(error, by):
+            raise
+        kind, why = f"{type(error).__name__}: " if named else "", " ".join(str(error).split())[:300]
+        raise by(f"{words}{kind}{why}{advice}") from error
 
 
 def warn_user(message: str, category: type[UserWarning]) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 import butfor
 from butfor.image import donor, grid, judge, zoom
-from butfor.image.enough import rest_of
+from butfor.image.region import rest_of
 from butfor.types import InputError, Subset
 
 RNG = np.random.default_rng(0)

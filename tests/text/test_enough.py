@@ -6,7 +6,8 @@ import pytest
 import butfor
 from butfor.evaluation.hypotheses import MOST_PARTS
 from butfor.text import foils, ngram, zoom
-from butfor.text.enough import Rest, rest_of
+from butfor.text.fills import Rest
+from butfor.text.segment import rest_of
 from butfor.types import InputError, Subset
 
 PLAIN = ["the cat sat on the mat", "a dog ran in the park", "the dog sat in a car", "a cat ran on the park"] * 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -379,7 +379,6 @@ def listed_block(hypotheses: Hypotheses, block: Block) -> CounterfactualBatch:
 # Subsets that are proposed for each input
 
 Overlap = Literal["refuse", "alone"]
-CheckOverlap = Callable[[Any, Sequence[Subset], Any, Overlap], None]  # name, subsets, input, what to do about it
 
 
 class Proposer(Protocol):
@@ -415,34 +414,6 @@ def layers_of_trees(trees: Sequence[SubsetTree]) -> Layers:
 def is_blind(proposer: object) -> bool:
     """Return whether subsets are laid blindly: what is tested was then not picked by what it holds (METHODS 0)."""
     return bool(getattr(proposer, "blind", False))
-
-
-@dataclass(frozen=True)
-class Together:
-    """The subsets of several proposers, one after the other."""
-
-    parts: tuple[Proposer, ...]
-    overlap: Overlap
-    check: CheckOverlap = field(repr=False)
-    sign: str = field(repr=False)
-
-    @property
-    def blind(self) -> bool:
-        return all(map(is_blind, self.parts))
-
-    def __call__(self, name: object, item: Item) -> list[Subset]:
-        subsets = unique((subset for part in self.parts for subset in part(name, item)), self.sign)
-        self.check(name, subsets, item, self.overlap)
-        return subsets
-
-
-def join(parts: tuple[Proposer, ...], overlap: Overlap, check: CheckOverlap, what: str, sign: str = " ") -> Together:
-    """Return several proposers as one; `what` names the input in an error, `sign` precedes a number in a name."""
-    check_overlap_option(overlap)
-    for part in parts:
-        if not callable(part):
-            raise InputError(f"together takes functions (name, {what}) -> subsets, got {type(part).__name__}")
-    return Together(parts, overlap, check, sign)
 
 
 def check_overlap_option(overlap: str) -> None:

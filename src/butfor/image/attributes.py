@@ -12,7 +12,7 @@ from butfor.evaluation.samplers import HasNotes, Sampler, SamplerInfo, info_of
 from butfor.image.cache import Cached
 from butfor.image.region import Attribute, Image, Transform, check_image, described, is_region
 from butfor.models.wrap import need
-from butfor.types import Array, Floats, InputError, ModelError, Subset
+from butfor.types import Array, Floats, InputError, ModelError, Subset, reworded
 
 
 def colour(image: Image, rng: np.random.Generator) -> Image:
@@ -184,10 +184,8 @@ def _mask_of(title: str, given: Mask, name: str, image: Image) -> Floats | None:
             raise InputError(f"the mask of {title!r} has none for image {name!r}; give one for each, zeros where none")
         mask = np.asarray(given[name])
     elif callable(given):
-        try:
+        with reworded(f"the mask of {title!r} raised ", by=ModelError, named=True):
             mask = np.asarray(given(image.copy()))
-        except Exception as error:
-            raise ModelError(f"the mask of {title!r} raised {type(error).__name__}: {error}") from error
     else:
         mask = np.asarray(given)
     if mask.shape != image.shape[:2] or mask.dtype.kind not in "buif":
@@ -274,10 +272,8 @@ class WithAttributes:
         name, out = subset.index.name, []
         for image in (image for image in inputs for _ in range(draws)):
             check_image(image)
-            try:
+            with reworded(f"attribute {name!r} raised ", by=ModelError, named=True):
                 made = subset.index.transform(image.copy(), rng)  # a user's function may write into its argument
-            except Exception as error:
-                raise ModelError(f"attribute {name!r} raised {type(error).__name__}: {error}") from error
             if not isinstance(made, np.ndarray) or made.dtype != np.uint8 or made.shape != image.shape:
                 raise ModelError(f"attribute {name!r} returned {described(made)}, expected uint8 {image.shape}")
             out.append(np.ascontiguousarray(made))

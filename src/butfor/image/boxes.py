@@ -16,9 +16,8 @@ import numpy as np
 from butfor.evaluation.hypotheses import Overlap, Proposer, ProposesTree, check_overlap_option, unique
 from butfor.image.files import read_image
 from butfor.image.region import Box, GivenRegions, Image, RegionWarning, grid, superpixels, zoom
-from butfor.models.wrap import one_line
 from butfor.streams import stream
-from butfor.types import Array, Bools, InputError, ModelError, Subset, one_of, warn_user, whole
+from butfor.types import Array, Bools, InputError, ModelError, Subset, one_of, reworded, warn_user, whole
 from butfor.untrusted import read_bounded, read_json
 
 Corners = tuple[float, float, float, float]
@@ -188,7 +187,9 @@ def _each_once(drawn: Sequence[tuple[str, Drawn]], path: Path) -> dict[str, Draw
 
 def _coco(content: Mapping[str, Any], path: Path) -> dict[str, Drawn]:
     """Read COCO boxes: x, y, width, height in pixels; images without annotations have no boxes."""
-    try:
+    faults = KeyError, TypeError, ValueError, AttributeError, OverflowError
+    advice = "; expected images with id and file_name, and annotations with image_id and bbox [x, y, width, height]"
+    with reworded(f"the COCO file {path} lacks or garbles ", faults, advice=advice):
         labels = {category["id"]: str(category["name"]) for category in content.get("categories", [])}
         boxes: dict[Any, list[tuple[str | None, Corners]]] = {image["id"]: [] for image in content["images"]}
         for annotation in content["annotations"]:
@@ -199,11 +200,6 @@ def _coco(content: Mapping[str, Any], path: Path) -> dict[str, Drawn]:
         for image in content["images"]:
             size = _size(image.get("width"), image.get("height"))
             drawn.append((str(image["file_name"]), Drawn(tuple(boxes[image["id"]]), size, "pixel")))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InputError(
-            f"the COCO file {path} lacks or garbles {one_line(error)[:200]}; expected images with id and file_name, "
-            "and annotations with image_id and bbox [x, y, width, height]"
-        ) from error
     return _each_once(drawn, path)
 
 
@@ -227,7 +223,8 @@ def _voc(path: Path) -> tuple[str, Drawn]:
     def refuse(*_: object) -> None:
         raise ValueError("it declares a document type, which files of boxes do without")
 
-    try:
+    faults = ElementTree.ParseError, ExpatError, LookupError, ValueError, OverflowError, RecursionError
+    with reworded(f"the file of boxes {path} is not VOC or labelImg XML: ", faults, named=True):
         content = read_bounded(path, "the file of boxes", 8_000_000)  # bytes: parsed, it takes thirty times as much
         scan = ParserCreate()
         scan.StartDoctypeDeclHandler = refuse  # a few lines of entities unfold to gigabytes
@@ -241,12 +238,6 @@ def _voc(path: Path) -> tuple[str, Drawn]:
             x1, y1, x2, y2 = map(_finite, sides)
             boxes.append((thing.findtext("name"), (x1 - 1, y1 - 1, x2, y2)))
         size = _size(root.findtext("size/width"), root.findtext("size/height"))
-    except InputError:
-        raise
-    except (ElementTree.ParseError, ExpatError, LookupError, ValueError, OverflowError, RecursionError) as error:
-        raise InputError(
-            f"the file of boxes {path} is not VOC or labelImg XML: {type(error).__name__} {one_line(error)[:200]}"
-        ) from error
     return root.findtext("filename") or path.stem, Drawn(tuple(boxes), size, "pixel")
 
 
@@ -404,16 +395,12 @@ class DetectedBoxes:
 
     def __call__(self, name: object, image: Image) -> list[Subset]:
         height, width = image.shape[:2]
-        try:
+        advice = "); it must return boxes (n, 4) and scores (n,)"
+        with reworded(f"the detector failed on image {str(name)!r} (", by=ModelError, named=True, advice=advice):
             answer = self.detector(image)
             boxes = np.asarray(answer[0], np.float64).reshape(-1, 4)
             scores = np.asarray(answer[1], np.float64).reshape(-1)
             labels = [str(label) for label in answer[2]] if len(answer) > 2 and answer[2] is not None else None
-        except Exception as error:
-            raise ModelError(
-                f"the detector failed on image {str(name)!r} ({type(error).__name__}: {error}); it must return boxes "
-                "(n, 4) and scores (n,)"
-            ) from error
         if len(boxes) != len(scores) or (labels is not None and len(labels) != len(scores)):
             raise ModelError(f"the detector gave {len(boxes)} boxes but {len(scores)} scores for image {str(name)!r}")
         if not (np.isfinite(boxes).all() and np.isfinite(scores).all()):

@@ -17,7 +17,7 @@ import numpy as np
 from butfor._version import __version__
 from butfor.evaluation.samplers import HasNotes, Sampler, SamplerInfo, SeesRun, info_of
 from butfor.image.region import Attribute, Box, Image, RegionWarning, at, bounds, check_image, mask_of
-from butfor.types import InputError, ModelError, Subset
+from butfor.types import InputError, ModelError, Subset, reworded
 
 State = dict[str, Any]  # of a random stream, as JSON can hold it
 
@@ -168,15 +168,12 @@ def _write(file: Path, part: Image, rng: np.random.Generator | None) -> None:
         info.add_text("state", _as_json(_state(rng)))
     beside = None
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=file.parent, suffix=".part")
-        with os.fdopen(handle, "wb") as out:
-            Pictures.fromarray(np.ascontiguousarray(part)).save(out, "PNG", compress_level=1, pnginfo=info)
-        os.replace(beside, file)
-    except OSError as error:
-        raise InputError(
-            f"a fill cannot be kept in {file.parent}: {error}; choose another folder for cached"
-        ) from error
+        with reworded(f"a fill cannot be kept in {file.parent}: ", OSError, advice="; choose another folder"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            handle, beside = tempfile.mkstemp(dir=file.parent, suffix=".part")
+            with os.fdopen(handle, "wb") as out:
+                Pictures.fromarray(np.ascontiguousarray(part)).save(out, "PNG", compress_level=1, pnginfo=info)
+            os.replace(beside, file)
     finally:
         if beside is not None:
             Path(beside).unlink(missing_ok=True)  # of a write that failed

@@ -178,9 +178,7 @@ def slide(rng: np.random.Generator, *, tumour: bool, ink: bool) -> Slide:
         if part == "ink":
             _pen(pen, rng, centre)
         else:
-            {"tumour": _tumour, "lymphocytes": _lymphocytes, "fat": _fat, "vessel": _vessel, "gland": _gland}[part](
-                dark, pink, rng, centre
-            )
+            STRUCTURES[part](dark, pink, rng, centre)
     strength = rng.uniform(0.85, 1.15, 2)
     density = np.clip(dark, 0, 1.6)[..., None] * HAEMATOXYLIN * strength[0]
     density = density + np.clip(pink, 0.01, 1.5)[..., None] * EOSIN * strength[1] + pen[..., None] * INK
@@ -308,6 +306,9 @@ def _gland(dark: Floats, pink: Floats, rng: np.random.Generator, centre: Array) 
     for phi in begin + np.arange(count) * 2 * np.pi / count:
         point = (radius + rng.normal(0, 0.5)) * _direction(phi)
         _nucleus(dark, rng, centre + point, rng.uniform(2.1, 2.6), rng.uniform(4.2, 4.9), phi, rng.uniform(0.8, 1.0))
+
+
+STRUCTURES = {"tumour": _tumour, "lymphocytes": _lymphocytes, "fat": _fat, "vessel": _vessel, "gland": _gland}
 
 
 def _pen(pen: Floats, rng: np.random.Generator, centre: Array) -> None:

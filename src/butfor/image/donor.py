@@ -67,9 +67,8 @@ class Donor:
         else:
             parts = sorted(self._digests) if self.others else self._digests
         name = f"{self!r} {blake2b(b''.join(parts), digest_size=8).hexdigest()}"
-        return SamplerInfo(
-            identity=name, changes_subset_only=True, fills_whole=self.reference is not None and not self.others
-        )
+        whole = self.reference is not None and not self.others
+        return SamplerInfo(identity=name, changes_subset_only=True, fills_whole=whole)
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         out: list[Image] = []

@@ -14,8 +14,8 @@ import numpy as np
 from butfor.evaluation.samplers import HasNotes, Sampler, SamplerInfo, info_of
 from butfor.image.region import Box, Image, at, bounds, check_context, check_image, fill_each, grown
 from butfor.models.onnx import check_threads, open_session
-from butfor.models.wrap import need, one_line
-from butfor.types import Array, Bools, InputError, ModelError, Subset
+from butfor.models.wrap import need
+from butfor.types import Array, Bools, InputError, ModelError, Subset, reworded
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,9 @@ class Graph:
         return _digest(str(self.path), self.path.stat().st_mtime_ns)
 
     def run(self, feeds: dict[str, Array]) -> list[Array]:
-        try:
-            return [np.asarray(output) for output in self.session.run(None, feeds)]
-        except InputError:
-            raise
-        except Exception as error:  # ONNX Runtime raises many types
-            shapes = ", ".join(f"{name} {value.dtype} {value.shape}" for name, value in feeds.items())
-            raise ModelError(f"{self.path.name} failed on {shapes}: {one_line(error)[:300]}") from error
+        shapes, session = ", ".join(f"{name} {fed.dtype} {fed.shape}" for name, fed in feeds.items()), self.session
+        with reworded(f"{self.path.name} failed on {shapes}: ", by=ModelError):  # ONNX Runtime raises many types
+            return [np.asarray(output) for output in session.run(None, feeds)]
 
 
 def open_graph(path: str | Path, threads: int | None, *, arena: bool = False) -> Graph:
@@ -354,21 +350,16 @@ class DiffusersInpainter:
         hole = Pictures.fromarray((np.asarray(hole) > 0).astype(np.uint8) * 255)
         generator = torch.Generator("cpu").manual_seed(int(rng.integers(2**62)))
         options = {"height": down, "width": across, **self.options}
-        try:
+        with reworded(f"the pipeline {type(pipe).__name__} raised ", by=ModelError, named=True):
             made = pipe(prompt=self.prompt, image=shown, mask_image=hole, generator=generator, **options).images[0]
-        except Exception as error:
-            why = f"{type(error).__name__}: {one_line(error)}"
-            raise ModelError(f"the pipeline {type(pipe).__name__} raised {why}") from error
         return np.asarray(made.convert("RGB").resize((width, height), Pictures.Resampling.BICUBIC))
 
 
 @lru_cache(maxsize=1)
 def _loaded(name: str) -> Any:
     diffusers = need("diffusers", None)
-    try:
+    with reworded(f"no inpainting pipeline could be loaded from {name!r}: "):  # hubs and networks fail in many ways
         pipe = diffusers.AutoPipelineForInpainting.from_pretrained(name)
-    except Exception as error:  # hubs, files and networks fail in many ways
-        raise InputError(f"no inpainting pipeline could be loaded from {name!r}: {one_line(error)[:300]}") from error
     pipe.set_progress_bar_config(disable=True)
     return pipe
 

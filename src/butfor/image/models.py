@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from butfor.image.inpainters import Graph, open_graph
 from butfor.image.region import Image, check_image
 from butfor.models.torch import torch_module
-from butfor.models.wrap import need, one_line
-from butfor.types import Array, Batch, InputError, ModelError, one_of, whole
+from butfor.models.wrap import need
+from butfor.types import Array, Batch, InputError, ModelError, one_of, reworded, whole
 from butfor.untrusted import read_bounded, read_json
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
@@ -291,13 +291,12 @@ def torchvision_model(
         A function of a list of images.
     """
     models = need("torchvision.models", None)
-    try:
+    with (
+        reworded(f"torchvision has no model {name!r} with weights {weights!r}: ", (ValueError, KeyError)),
+        reworded(f"the weights of {name!r} could not be downloaded: ", OSError),  # urllib's errors too
+    ):
         loaded = models.get_model_weights(name)[weights]
         module = models.get_model(name, weights=loaded)
-    except (ValueError, KeyError) as error:
-        raise InputError(f"torchvision has no model {name!r} with weights {weights!r}: {error}") from error
-    except OSError as error:  # urllib's errors too
-        raise InputError(f"the weights of {name!r} could not be downloaded: {error}") from error
     transform = loaded.transforms()
 
     def transformed(images: Sequence[Image]) -> Batch:
@@ -325,11 +324,8 @@ def huggingface_classifier(pipe: Any, *, batch: int = 8, device: str = "cpu") ->
     """
     if isinstance(pipe, str | Path):
         transformers = need("transformers", "hugging-face")
-        try:
+        with reworded(f"no image classifier could be loaded from {str(pipe)!r}: "):  # hubs fail in many ways
             pipe = transformers.pipeline("image-classification", model=str(pipe))
-        except Exception as error:  # hubs, files and networks fail in many ways
-            why = one_line(error)[:300]
-            raise InputError(f"no image classifier could be loaded from {str(pipe)!r}: {why}") from error
     try:
         model, processor, labels = pipe.model, pipe.image_processor, pipe.model.config.id2label
         if processor is None:
@@ -358,10 +354,8 @@ def class_names(given: object) -> tuple[str, ...] | None:
             raise InputError(f"{source} does not exist")
         if suffix not in (".json", ".txt", ".names", ".labels", ".csv", ""):
             raise InputError(f"class names come from a JSON file, or a text file with one a line, got {path.name}")
-        try:
+        with reworded(f"{source} cannot be read: ", UnicodeDecodeError):
             content = None if suffix == ".json" else read_bounded(path, "the file of class names").decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{source} cannot be read: {error}") from error
         given = read_json(path, "the file of class names") if content is None else content.splitlines()
     if isinstance(given, Mapping):
         if not all(str(key).isascii() and str(key).isdecimal() and len(str(key)) < 10 for key in given):

@@ -10,7 +10,18 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.evaluation.hypotheses import Overlap, Proposer, SubsetTree, Together, join, unique
+from butfor.evaluation.hypotheses import (
+    Hypotheses,
+    Overlap,
+    Parts,
+    Proposer,
+    SubsetTree,
+    check_overlap_option,
+    finest_parts,
+    is_blind,
+    unique,
+)
+from butfor.evaluation.samplers import info_of
 from butfor.models.wrap import need
 from butfor.types import Array, Bools, InputError, Ints, ModelError, Subset, one_of, warn_user
 from butfor.types import whole as whole_number
@@ -274,6 +285,23 @@ def superpixels(
     return Superpixels(whole_number("count", count, 1), method, float(compactness))
 
 
+@dataclass(frozen=True)
+class Together:
+    """The subsets of several proposers, one after the other. Made by `together`."""
+
+    parts: tuple[Proposer, ...]
+    overlap: Overlap
+
+    @property
+    def blind(self) -> bool:
+        return all(map(is_blind, self.parts))
+
+    def __call__(self, name: object, image: Image) -> list[Subset]:
+        subsets = unique(subset for part in self.parts for subset in part(name, image))
+        check_overlap(str(name), subsets, image, self.overlap)
+        return subsets
+
+
 def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
     """Test the subsets of all `parts` in one run: boxes and attributes, say. Attributes overlap with nothing.
 
@@ -296,7 +324,11 @@ def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
     >>> [subset.name for subset in both("cat.jpg", np.zeros((4, 4, 3), np.uint8))]
     ['row 1 column 1', 'row 1 column 2', 'greyscale']
     """
-    return join(parts, overlap, check_overlap, "image")
+    check_overlap_option(overlap)
+    for part in parts:
+        if not callable(part):
+            raise InputError(f"together takes functions (name, image) -> subsets, got {type(part).__name__}")
+    return Together(parts, overlap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,6 +475,25 @@ def zoom(least: int | None = None, *, whole: bool = False) -> Zoom:
     ['row 1 column 1 of 2 x 2', ..., 'row 1 column 1 of 4 x 4']
     """
     return Zoom(None if least is None else whole_number("least", least, 1), bool(whole))
+
+
+def kept_regions(hypotheses: Hypotheses) -> Parts:
+    """Return the regions of images that may be enough for a decision; attributes of an entire image are none."""
+    regions = [[part for part in parts if is_region(part)] for parts in finest_parts(hypotheses)]
+    return Parts(regions, rest_of, hypotheses.sampler, info_of(hypotheses.sampler).fills_whole)
+
+
+def rest_of(image: Image, kept: Sequence[Subset]) -> Bools | None:
+    """Return the mask (height, width) of all pixels outside the regions kept; None: there are none.
+
+    >>> rest_of(np.zeros((2, 4, 3), np.uint8), [Subset("left", (0, 0, 3, 2))])
+    array([[False, False, False,  True],
+           [False, False, False,  True]])
+    """
+    mask = np.ones(image.shape[:2], np.bool_)
+    for part in kept:
+        mask &= ~mask_of(part, *image.shape[:2])
+    return mask if mask.any() else None
 
 
 def check_drawn(image: Image, drawn: object, subset: Subset) -> None:

@@ -13,11 +13,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.image.region import Box, Image, at, bounds, box_sums, integral, is_box, is_mask, is_region, mask_of
+from butfor.image.region import (
+    Attribute,
+    Box,
+    Image,
+    at,
+    bounds,
+    box_sums,
+    integral,
+    is_box,
+    is_mask,
+    is_region,
+    mask_of,
+)
+from butfor.image.where import FINE, nearest
 from butfor.inference.statistics import softmax
+from butfor.models.wrap import need
 from butfor.results.result import Result
 from butfor.results.summary import are_logits, are_probabilities, change, flip_words, headline_parts, number, size_words
 from butfor.results.view import doubtful, marked
+from butfor.results.where import SHARES, smallest, takes
 from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 if TYPE_CHECKING:
@@ -28,6 +43,7 @@ if TYPE_CHECKING:
 BLUE, GREY, PAPER = (21, 92, 214), (98, 106, 116), (255, 255, 255)  # chosen, not chosen, background
 LOWERS = (214, 110, 12)  # as everywhere: blue raises the output, orange lowers it
 FADED = 0.55  # share of white outside of chosen cells
+VEIL = 0.65  # share of blue where the map is strongest
 TINT = 0.4  # share of the colour at the finest resolution
 WHERE_KEY = (
     "The bluer, the more the output rests on the place (an estimate); grey outlines: cells whose redrawing surely "
@@ -435,13 +451,10 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
     """
 
     if result.located is not None:
-        from butfor.image.where_view import where_marks
-
         return where_marks(result, image, int(result.input_of[rows[0]]))
     sure, lined, drops = marked(result), hatched(result), np.nan_to_num(sizes_of(result))
-    largest = max(
-        STRONG * (number_words(result) != "change of the output"), float(np.abs(drops).max(initial=0.0)), 1e-9
-    )
+    least = 1e-9 if number_words(result) == "change of the output" else STRONG
+    largest = max(least, float(np.abs(drops).max(initial=0.0)))
 
     def marks(shown: Iterable[int]) -> list[Mark]:
         return [
@@ -474,6 +487,34 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
     cells.sort(key=lambda cell: cell.estimate is not None)  # veils over what is chosen at the same resolution
     outlined = headline_parts(result, result.chosen)
     return heat(image, cells), marks(row for row in chosen if outlined[row])
+
+
+def where_marks(result: Result, image: Image, index: int) -> tuple[Image, list[Mark]]:
+    """Return a photograph under a veil of its map, with marks: named cells, and the smallest region that moves it.
+
+    The stronger the map the bluer the veil; below stands in words what the region takes off the output.
+    """
+    assert result.located is not None
+    cv2, (height, width) = need("cv2", "image"), image.shape[:2]
+    grid = np.maximum(result.located.maps[index], 0.0)
+    strength = cv2.resize(grid / max(float(grid.max()), 1e-12), (width, height), interpolation=cv2.INTER_CUBIC)
+    strength = np.clip(strength.reshape(height, width, 1), 0.0, 1.0)
+    grey = (image @ np.array([0.299, 0.587, 0.114]))[..., None]
+    pale = 255 - (1 - FADED / 2) * (255 - (0.3 * image + 0.7 * grey))
+    out: Image = np.rint(pale + VEIL * strength * (np.array(BLUE) - pale)).astype(np.uint8)
+    labels = result.located.labels[index][nearest(height, FINE)][:, nearest(width, FINE)]
+    cells = result.located.of(index)
+    named = result.located.cells.label[cells[result.located.cells.named[cells]]]
+    masks = [labels == label for label in named.tolist()]
+    marks = [Mark(Subset("cell", mask)) for mask in masks if mask.any() and not mask.all()]
+    row = smallest(result, index)
+    nothing = Attribute("", lambda x, _rng: x)  # of the entire picture: its plate stands below
+    if row is None:
+        return out, [*marks, Mark(Subset("no region is sure to move the output", nothing))]
+    region = result.hypotheses.block_of(row).subset
+    drop = f"\N{MINUS SIGN}{result.effects.effect[row]:.2f}".replace("\N{MINUS SIGN}-", "+")
+    words = f"{round(100 * SHARES[int(result.subset_of[row])])} % of the picture {takes(result, row)}"
+    return out, [*marks, Mark(Subset(region.name, region.index), drop, True), Mark(Subset(words, nothing), "", True)]
 
 
 def sizes_of(result: Result) -> Floats:

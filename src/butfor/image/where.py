@@ -30,8 +30,10 @@ from butfor.models import Wrapped
 from butfor.models.wrap import need
 from butfor.results.record import RunRecord
 from butfor.results.result import Chunk, Decided, Kept, Moved, Result
+from butfor.results.summary import are_logits, are_probabilities
 from butfor.results.where import CLAIMS, RULE, SHARES, Cells, Located, region_name
 from butfor.results.words import Note
+from butfor.run.run import output_names, resolve, target_name
 from butfor.settings import Settings
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints, Subset, whole
@@ -43,12 +45,7 @@ DRAWS, LEAST_DRAWS = 250, 100  # evaluations of a photograph
 FOR_MAP, OF_CELLS = 0.8, 0.7  # of the evaluations; of those
 LARGEST = 0.2  # of a picture, of a cell
 CELLS, SIDES = 50, range(4, 11)  # cells of a photograph; of a grid along each side
-MAP, FINE, REGION, DONOR = (
-    28,
-    112,
-    224,
-    256,
-)  # pixels of a side: of map, cells, regions, and photographs that are cut up
+MAP, FINE, REGION, DONOR = 28, 112, 224, 256  # pixels of a side: of map, cells, regions, photographs that are cut up
 NOISE = 64  # pixels of a side of noise, and fewer of an image whose mean colour is taken
 MOST_DONORS, BATCH, KEEP = 60, 10, 3
 MANY = 10  # photographs whose scores tell a spread
@@ -151,7 +148,7 @@ class Locator:
         rng, height, width = stream(self.seed, "where", str(name)), *image.shape[:2]
         usable, output = self.fills.usable[checksum(image)], self.outputs[name]
         labels = cells_of(image)
-        full = labels[_nearest(height, FINE)][:, _nearest(width, FINE)]
+        full = labels[nearest(height, FINE)][:, nearest(width, FINE)]
         count, down, across = int(labels.max()) + 1, pooling(height, MAP), pooling(width, MAP)
         n = round(FOR_MAP * self.draws)
         k = round(OF_CELLS * n)
@@ -170,9 +167,22 @@ class Locator:
         grid = drops(masks, output.straight(values), (MAP, MAP)).drop.reshape(MAP, MAP)
         intervals = effects.effect, effects.low, effects.high
         self.places[name] = Place(grid, labels, *intervals, effects.named, float(np.ptp(values)))
-        return [
-            Subset(region_name(share), mask) for share, mask in zip(SHARES, regions(grid, height, width), strict=True)
-        ]
+        pairs = zip(SHARES, regions(grid, height, width), strict=True)
+        return [Subset(region_name(share), mask) for share, mask in pairs]
+
+
+def outputs_asked(wrapped: Wrapped, settings: Settings, observed: Floats) -> tuple[list[Output], object]:
+    """Return the output that is asked about of each photograph, and the name of the target."""
+    count = observed.shape[1]
+    if count > 1 and settings.target is None and not wrapped.decides:
+        raise InputError(f"the model predicts {count} numbers of each image; name the one to explain: target=0")
+    name = target_name(settings.target, count)
+    target = resolve(name, settings.y, observed, wrapped)
+    columns = observed.argmax(axis=1) if target.classes is None else np.broadcast_to(target.classes, len(observed))
+    logits = count > 1 and wrapped.decides and are_logits(observed)
+    inside = bool(observed.min() >= 0 and observed.max() <= 1)
+    probable = count > 1 and (logits or (inside and wrapped.decides) or are_probabilities(observed))
+    return [Output(int(column), logits, probable) for column in columns], name
 
 
 def cells_of(image: Image) -> Ints:
@@ -196,7 +206,7 @@ def regions(grid: Floats, height: int, width: int) -> list[Bools]:
     for pixels in nested(smooth.ravel(), SHARES):
         mask = np.zeros(down * across, bool)
         mask[pixels] = True
-        masks.append(mask.reshape(down, across)[_nearest(height, down)][:, _nearest(width, across)])
+        masks.append(mask.reshape(down, across)[nearest(height, down)][:, nearest(width, across)])
     return masks
 
 
@@ -212,7 +222,7 @@ def pooling(pixels: int, parts: int) -> Floats:
     return np.asarray(np.maximum(high - low, 0.0) * parts / pixels)
 
 
-def _nearest(pixels: int, parts: int) -> Ints:
+def nearest(pixels: int, parts: int) -> Ints:
     return ((np.arange(pixels) + 0.5) * parts / pixels).astype(np.int64)
 
 
@@ -233,14 +243,9 @@ def explain_where(
     donors: object,
     settings: Settings,
     draws: int | None,
-    propose: Callable[..., Proposed],
-    resolve: Callable[[Floats], tuple[list[Output], tuple[Any, ...] | None, object]],
+    propose: Callable[..., Proposed],  # looks at all photographs, one after the other
 ) -> Result:
-    """Return where the output of each photograph comes from.
-
-    `propose` looks at all of them, one after the other; `resolve` returns the output asked about of each, from outputs
-    (n, o), the names of all outputs, and the name of the target.
-    """
+    """Return where the output of each photograph comes from."""
     draws = DRAWS if draws is None else whole("draws", draws, LEAST_DRAWS)
     need("skimage.segmentation", "image")
     call, size, rows = limited(wrapped.call, settings.options.timeout), settings.options.batch_rows or 32, 0
@@ -258,7 +263,8 @@ def explain_where(
         seen = look(given, model, skip=settings.options.on_error == "skip")
         if not seen.keys:
             raise InputError("none of the images can be read; give at least one that can")
-        outputs, names, target = resolve(seen.outputs)
+        outputs, target = outputs_asked(wrapped, settings, seen.outputs)
+        names = output_names(wrapped, seen.outputs.shape[1])
         cut = seen if donors is None else seen.with_more(look(load_items(donors), model))
         before = [float(output(x[None])[0]) for output, x in zip(outputs, seen.outputs, strict=True)]
         usable = {key: cut.without(output, key, x) for output, key, x in zip(outputs, seen.keys, before, strict=True)}
@@ -297,9 +303,7 @@ def explain_where(
         kind="p",
         values=np.ones(count),  # whether an output is unusual is not tested here
         varied=np.zeros(count, bool),
-        observed=np.array([output(x[None])[0] for output, x in zip(output_of, observed, strict=True)])[
-            hypotheses.input_of
-        ],
+        observed=np.array([one(x[None])[0] for one, x in zip(output_of, observed, strict=True)])[hypotheses.input_of],
         classes=column,
         draws=drawn_of,
         open=np.zeros(count, bool),
@@ -395,9 +399,8 @@ def look(images: NamedItems, model: Callable[[Sequence[Image], str], Floats], *,
         if len(small) < MOST_DONORS:
             scale = min(1.0, DONOR / max(image.shape[:2]))
             size = [max(1, round(side * scale)) for side in image.shape[1::-1]]
-            small.append(
-                np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8).reshape(*size[::-1], 3)
-            )
+            copy = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+            small.append(copy.reshape(*size[::-1], 3))
     return Seen(names, keys, np.concatenate(outputs) if outputs else np.zeros((0, 1)), tuple(small))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from butfor.models.onnx import onnx_model
 from butfor.models.remote import endpoint
 from butfor.models.wrap import attribute, is_estimator, need, one_line
-from butfor.types import InputError
+from butfor.types import InputError, reworded
 from butfor.untrusted import check_arrays, opened, parse_json, read_bounded, unpacked
 
 
@@ -179,10 +179,8 @@ def _unpickled(path: Path, trusted: bool) -> Any:
         )
     import joblib
 
-    try:
+    with reworded(f"the model {path} cannot be unpickled: ", named=True):  # a pickle may raise anything
         model = joblib.load(path)
-    except Exception as error:  # a pickle may raise anything
-        raise InputError(f"the model {path} cannot be unpickled: {_named(error)}") from error
     return check_usable(model, f"the model {path}")
 
 
@@ -192,22 +190,21 @@ def _skops(path: Path, trusted: list[str]) -> Any:
         _check_not_pickled(path, file.read(2), "a skops file")
     content = read_bounded(path, "the model", MOST_SKOPS)  # read once: what is looked through is what is loaded
     skops = need("skops.io", "skops")
-    try:
+    with reworded(f"{path} is not a skops file that can be read: ", named=True):  # a broken file may raise anything
         check_arrays(content)
-        _check_schema(content)
+        with opened(io.BytesIO(content), len(content)) as archive:
+            schema = parse_json(unpacked(archive, "schema.json"), deepest=DEEPEST_SCHEMA)
+        if (count := _visits(schema, {})) > MOST_NODES:  # parts are used again inside each other without end
+            raise ValueError(f"it is made of {count:.3g} parts, at most {MOST_NODES:,} are read")
         untrusted = skops.get_untrusted_types(data=content)
-    except Exception as error:  # a broken file may raise anything
-        raise InputError(f"{path} is not a skops file that can be read: {_named(error)}") from error
     if unnamed := [kind for kind in untrusted if kind not in (*trusted, TREE)]:
         raise InputError(
             f"the model {path} has types that are not known to be harmless: {', '.join(unnamed)}; if you know "
             f"and trust them, name them: {' '.join(f'--trust {kind}' for kind in unnamed)}"
         )
-    try:
+    with reworded(f"the model {path} cannot be loaded: ", named=True):  # types made elsewhere may raise anything
         model = skops.loads(content, trusted=untrusted)
         _check_trees(model)
-    except Exception as error:  # types made elsewhere may raise anything
-        raise InputError(f"the model {path} cannot be loaded: {_named(error)}") from error
     return check_usable(model, f"the model {path}")
 
 
@@ -237,14 +234,6 @@ def _check_trees(thing: Any, width: int | None = None) -> None:
             _check_trees(one, least if name in ("tree_", "estimators_") else None)
 
 
-def _check_schema(content: bytes) -> None:
-    """Refuse a description that is too deep, or whose parts are used again inside each other until there is no end."""
-    with opened(io.BytesIO(content), len(content)) as archive:
-        schema = parse_json(unpacked(archive, "schema.json"), deepest=DEEPEST_SCHEMA)
-    if (count := _visits(schema, {})) > MOST_NODES:
-        raise ValueError(f"it is made of {count:.3g} parts, at most {MOST_NODES:,} are read")
-
-
 def _visits(node: object, known: dict[str, int]) -> int:
     """Count the parts that skops visits below a node: a part that is named again counts again, and all in it."""
     if isinstance(node, list):
@@ -266,7 +255,3 @@ def _check_not_pickled(path: Path, start: bytes, expected: str) -> None:
             f"{path} is a pickle and not {expected}, whatever it is called; it was not opened, since loading a pickle "
             "runs whatever code its maker put in"
         )
-
-
-def _named(error: BaseException) -> str:
-    return one_line(f"{type(error).__name__}: {error}")[:300]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from butfor.models.wrap import Wrapped, is_frame, need, one_line
-from butfor.types import Batch, Floats, InputError, ModelError, one_of
+from butfor.models.wrap import Wrapped, is_frame, need
+from butfor.types import Batch, Floats, InputError, ModelError, one_of, reworded
 
 TASKS = {"ForSequenceClassification": "text-classification", "ForImageClassification": "image-classification"}
 
@@ -65,14 +65,12 @@ def hugging_face(
 
 def _loaded(name: str, device: object) -> Any:
     transformers = need("transformers", "hugging-face")
-    try:
+    with reworded(f"the model {name} cannot be loaded: ", (OSError, ValueError)):
         config = transformers.AutoConfig.from_pretrained(name)
         kinds = [task for kind in config.architectures or [] for end, task in TASKS.items() if kind.endswith(end)]
         if not kinds:
             raise ValueError(f"it is a {config.architectures}, expected a model for text or image classification")
         return transformers.pipeline(kinds[0], model=name, device=device)
-    except (OSError, ValueError) as error:
-        raise InputError(f"the model {name} cannot be loaded: {one_line(error)}") from error
 
 
 @dataclass(frozen=True)

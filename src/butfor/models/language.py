@@ -309,12 +309,8 @@ class TransformersModel:
             else:
                 logits, past = self._step(torch.tensor(picked)[:, None], mask, past, 1)
         self.usage.add(len(rows), sum(map(len, rows)), sum(map(len, added)))
-        finished = (
-            self._text(row, new) if text is None else text for row, new, text in zip(rows, added, texts, strict=True)
-        )
-        return [
-            text[: min([text.find(stop) for stop in self.stop if stop in text], default=len(text))] for text in finished
-        ]
+        finished = [self._text(rows[k], added[k]) if ended is None else ended for k, ended in enumerate(texts)]
+        return [one[: min([one.find(stop) for stop in self.stop if stop in one], default=len(one))] for one in finished]
 
     def _picked(self, logits: Any, generators: list[Any]) -> list[int]:
         torch = need("torch", "torch")
@@ -420,11 +416,6 @@ def openai(
         timeout=timeout,
         patience=timeout * (retries + 1),
         concurrency=concurrency,
-        rows_per_request=1,
-        inputs=None,
-        output=None,
-        headers={},
-        ca_file=None,
         most_bytes=MOST_BYTES,
         key=key,
         retries=retries,
@@ -515,9 +506,8 @@ class ServedModel:
         body |= {"stop": list(self.stop)} if self.stop else {}
         if self.api == "llama.cpp":  # its defaults cut the distribution
             plain = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "cache_prompt": True, "n_predict": self.max_tokens}
-            got = self._post(
-                "/completion", body | plain | {"prompt": self._tokenized(self._text(prompt, stop), stop)}, stop
-            )
+            tokens = self._tokenized(self._text(prompt, stop), stop)
+            got = self._post("/completion", body | plain | {"prompt": tokens}, stop)
             text: object = got.get("content")
             self._count(got.get("tokens_evaluated"), got.get("tokens_predicted"), prompt, text)
         else:
@@ -544,9 +534,7 @@ class ServedModel:
         got = self._post("/completions", body | ({} if self.model is None else {"model": self.model}), stop)
         self._count(None, 1, text, "")
         listed = self._choice(got).get("logprobs")
-        tokens, values = (
-            listed.get(name) if isinstance(listed, dict) else None for name in ("tokens", "token_logprobs")
-        )
+        tokens, values = map(listed.get, ("tokens", "token_logprobs")) if isinstance(listed, dict) else (None, None)
         whole_text = isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
         if not whole_text or not isinstance(values, list) or len(values) != len(tokens or ()):
             raise NoEcho(self._no_echo)
@@ -614,7 +602,7 @@ class ServedModel:
         """Return the server's JSON object; the key is masked wherever the server repeats it."""
         first = "answered" not in self._seen
         content = json.dumps(body, allow_nan=False).encode()
-        response: BoundedAnswer = self.endpoint.fetch("POST", end, content, MOST_BYTES, stop, first=first, served=False)
+        response: BoundedAnswer = self.endpoint.fetch(end, content, MOST_BYTES, stop, first=first, served=False)
         self._seen["answered"] = True
         try:
             got = response.json()

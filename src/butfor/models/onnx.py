@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from butfor.models.wrap import Wrapped, as_type, chunks, is_frame, is_series, matrix, need, one_line, padded, taken
-from butfor.types import Array, Batch, InputError, ModelError
+from butfor.models.wrap import Wrapped, as_type, chunks, is_frame, is_series, matrix, need, padded, taken
+from butfor.types import Array, Batch, InputError, ModelError, reworded
 
 
 def open_session(
@@ -60,10 +60,8 @@ def _session(path: str, changed: int, threads: int, arena: bool, providers: tupl
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4  # what goes wrong comes as an exception
     options.enable_cpu_mem_arena = arena
-    try:
+    with reworded(f"{path} is not an ONNX file that can be opened: "):  # onnxruntime has a class for every reason
         return runtime.InferenceSession(path, options, providers=list(providers))
-    except Exception as error:  # onnxruntime has a class of its own for every reason
-        raise InputError(f"{path} is not an ONNX file that can be opened: {one_line(error)[:300]}") from error
 
 
 TYPES = {

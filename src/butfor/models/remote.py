@@ -27,8 +27,8 @@ from weakref import finalize
 import numpy as np
 
 from butfor.evaluation.calls import retry
-from butfor.models.wrap import Wrapped, as_type, chunks, is_frame, matrix, need, one_line, padded, taken
-from butfor.types import Array, Batch, InputError, ModelError, ModelUnreachable, one_of, whole
+from butfor.models.wrap import Wrapped, as_type, chunks, is_frame, matrix, need, padded, taken
+from butfor.types import Array, Batch, InputError, ModelError, ModelUnreachable, one_of, reworded, whole
 from butfor.untrusted import parse_json
 
 if TYPE_CHECKING:
@@ -180,7 +180,8 @@ def answer(body: object, agreed: Contract, rows: int, name: str) -> Array:
         raise ModelError(
             f"output {tensor.get('name')!r:.60} of the endpoint is text, expected numbers; name another with output="
         )
-    try:
+    faults = KeyError, TypeError, ValueError, OverflowError, RecursionError, MemoryError
+    with reworded("the endpoint's answer is no tensor: ", faults, by=ModelError):
         shape = tuple(tensor["shape"])
         if not all(type(size) is int and size >= 0 for size in shape):
             raise ModelError(f"the endpoint returned a tensor of shape {str(shape)[:60]}")
@@ -190,10 +191,6 @@ def answer(body: object, agreed: Contract, rows: int, name: str) -> Array:
         values = np.array(tensor["data"], dtype=DATATYPES.get(str(tensor.get("datatype")), np.float64))
         if values.size != math.prod(shape) or not values.size:
             raise ModelError(f"the endpoint returned {values.size} numbers in a tensor of shape {list(shape)}")
-    except ModelError:
-        raise
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise ModelError(f"the endpoint's answer is no tensor: {one_line(error)[:200]}") from error
     values = values.reshape(rows, -1)
     return values[:, 0] if values.shape[1] == 1 else values
 
@@ -225,84 +222,6 @@ class _Failed(Exception):
         self.wait = wait
 
 
-def answered(
-    send: Callable[[], BoundedAnswer],
-    address: str,
-    patience: float,
-    stop: Event,
-    *,
-    first: bool = False,
-    served: bool,
-    retries: int | None = None,
-    fewer: str = "fewer rows_per_request=",
-) -> BoundedAnswer:
-    """Return the server's answer once it is a good one.
-
-    Connection loss, time-outs, 429 and 5xx are tried again, with pauses that double and jitter, for `patience`
-    seconds. So is 404 where the model has been `served` before: after a restart a server is up before its models are.
-    An address at which nobody has answered yet (`first`) is given up sooner. `stop` ends the waiting. `retries` bounds
-    their number, too, with longer pauses. `fewer` names what may shorten a slow answer.
-    """
-    httpx = need("httpx", "endpoint")
-    start, reached, attempts = monotonic(), not first, 0
-
-    def once() -> BoundedAnswer:
-        nonlocal reached, attempts
-        attempts += 1
-        try:
-            response = send()
-        except (httpx.TransportError, httpx.StreamError, RuntimeError) as error:  # RuntimeError: the connection was cut
-            if isinstance(error, RuntimeError) and "closed" not in str(error):
-                raise
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                raise ModelError(f"the certificate of the server at {address} is not trusted: {error}") from error
-            name = type(error).__name__
-            if isinstance(error, httpx.TimeoutException):
-                why = f"no answer in time ({name}); a longer timeout= or {fewer} may help"
-            else:
-                why = f"{name}: {error}" if str(error) else name
-            raise _Failed(why) from error
-        except SlowAnswer as error:
-            reached = True
-            raise _Failed(f"{error}; a longer timeout= or {fewer} may help") from error
-        reached = True
-        if response.is_success:
-            return response
-        status, text = response.status_code, message(response)
-        if 300 <= status < 400:
-            raise Refused(f"the model at {address} redirects ({status}), which is not followed; give its final address")
-        why = f"the server answered {status}: {text}"
-        if status == 500 and attempts >= (ATTEMPTS_ON_500 if retries is None else retries + 1):
-            raise ModelError(f"the model at {address} failed {attempts} times over; {why}")
-        if not (status >= 500 or status == 429 or "not ready" in text or (status == 404 and served)):
-            raise (NotThere if status == 404 else Refused)(f"the model at {address} refused the request; {why}")
-        retry_after = response.headers.get("retry-after", "")
-        raise _Failed(
-            why, min(float(retry_after), LONGEST_WAIT) if retry_after.isascii() and retry_after.isdecimal() else 0.0
-        )
-
-    def pause(error: Exception, attempt: int) -> float:
-        if not isinstance(error, _Failed):
-            raise error
-        limit = patience if reached else min(patience, FIRST_CONTACT)
-        if (waited := monotonic() - start) >= limit or (retries is not None and attempt > retries):
-            times = "once" if attempt == 1 else f"{attempt} times in {waited:.0f} s"
-            longer = (
-                "butfor.models.endpoint waits longer with patience=" if retries is None else "retries= waits longer"
-            )
-            todo = f"start it again ({longer})"
-            raise ModelUnreachable(f"the model at {address} could not be reached, asked {times} ({error}); {todo}")
-        doubled = min((FIRST_PAUSE if retries is None else PAUSE_OF_FEW) * 2.0 ** (attempt - 1), LONGEST_PAUSE)
-        jittered = doubled * random.SystemRandom().uniform(0.5, 1.5)  # who failed together comes back apart
-        return min(max(error.wait, jittered), limit - waited)  # the last try is at the very end
-
-    def sleep(seconds: float) -> None:
-        if stop.wait(seconds):
-            raise CancelledError
-
-    return retry(once, pause, sleep)
-
-
 def message(response: BoundedAnswer) -> str:
     """Return the server's error in one line: that of a JSON answer, the last line of a traceback."""
     try:
@@ -328,10 +247,6 @@ class BoundedAnswer:
     status_code: int
     headers: Any
     content: bytes
-
-    @property
-    def is_success(self) -> bool:
-        return 200 <= self.status_code < 300
 
     @property
     def text(self) -> str:
@@ -468,11 +383,9 @@ def endpoint(
         raise InputError(f"{shown} is not the address of a model; expected http://host:port/v2/models/NAME")
     if ca_file is not None:
         ca_file = Path(ca_file).expanduser()
-        try:
+        words = f"the file of certificates {ca_file} cannot be used ("
+        with reworded(words, (OSError, ValueError), advice="); expected PEM"):  # ssl.SSLError is an OSError
             ssl.create_default_context(cafile=str(ca_file))
-        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            reason = one_line(error)
-            raise InputError(f"the file of certificates {ca_file} cannot be used ({reason}); expected PEM") from error
         ca_file = str(ca_file.absolute())
     settings = EndpointSettings(
         url=urlunsplit((parts.scheme, parts.netloc, str(path[1]), parts.query, "")),
@@ -498,12 +411,12 @@ class EndpointSettings:
     timeout: float
     patience: float
     concurrency: int
-    rows_per_request: int
-    inputs: Inputs | None
-    output: str | None
-    headers: dict[str, str] = field(repr=False)
-    ca_file: str | None
     most_bytes: int
+    rows_per_request: int = 1
+    inputs: Inputs | None = None
+    output: str | None = None
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    ca_file: str | None = None
     key: str | None = None  # the NAME of the environment variable with the key, which itself is stored nowhere
     retries: int | None = None
     fewer: str = "fewer rows_per_request="
@@ -547,7 +460,7 @@ class Endpoint:
         start = sum(map(len, outputs))
         size = agreed.fixed_rows or self.settings.rows_per_request
         parts = [taken(batch, start + a, start + b) for a, b in chunks(len(batch) - start, size)]
-        outputs += self._send_all(parts, agreed, stop)
+        outputs += in_order(lambda part: self._send(part, agreed, stop), parts, self.settings.concurrency, stop)
         if len({part.shape[1:] for part in outputs}) > 1:
             raise ModelError(f"the model at {self.settings.shown} returned another number of outputs for other rows")
         return np.concatenate(outputs)
@@ -563,7 +476,7 @@ class Endpoint:
         """Return what the server takes and gives, and its answer to the first rows of the batch."""
         known, declared = Contract(), False  # the protocol does not oblige a server to declare anything
         try:
-            response = self.fetch("GET", "", None, MOST_DECLARED, stop, first=True, served=False)
+            response = self.fetch("", None, MOST_DECLARED, stop, first=True, served=False)
             with suppress(KeyError, TypeError, ValueError, AttributeError):
                 known, declared = contract(response.json()), True
         except Refused:
@@ -579,60 +492,95 @@ class Endpoint:
                 pass
         return last, self._send(rows, last, stop, served=declared)
 
-    def _send_all(self, parts: list[Batch], agreed: Contract, stop: Event) -> list[Array]:
-        """Return the answers in the order of the parts, whichever of them comes first."""
-        return in_order(lambda part: self._send(part, agreed, stop), parts, self.settings.concurrency, stop)
-
     def _send(self, part: Batch, agreed: Contract, stop: Event, served: bool = True) -> Array:
         rows, name = len(part), uuid4().hex
         full = padded(part, agreed.fixed_rows or 0)
         body = request(full, agreed, self.settings.inputs, name)
-        response = self.fetch("POST", "/infer", body, self.settings.most_bytes, stop, served=served)
-        try:
+        response = self.fetch("/infer", body, self.settings.most_bytes, stop, served=served)
+        words = f"the model at {self.settings.shown} answered in no JSON: {response.text[:200]!r} ("
+        with reworded(words, ValueError, by=ModelError, advice=")"):
             content = response.json()
-        except ValueError as error:
-            shown, why = response.text[:200], one_line(error)[:200]
-            raise ModelError(f"the model at {self.settings.shown} answered in no JSON: {shown!r} ({why})") from error
         return answer(content, agreed, len(full), name)[:rows]
 
     def fetch(
-        self,
-        method: str,
-        end: str,
-        content: bytes | None,
-        most_bytes: int,
-        stop: Event,
-        *,
-        first: bool = False,
-        served: bool,
+        self, end: str, content: bytes | None, most_bytes: int, stop: Event, *, served: bool, first: bool = False
     ) -> BoundedAnswer:
-        """Send a request to an address under that of the model until it is answered."""
-        parts, seconds = urlsplit(self.settings.url), self.settings.timeout
-        url = urlunsplit(parts._replace(path=parts.path + end))
+        """Post some content to an address under that of the model, or get its own, until the answer is a good one.
+
+        Connection loss, time-outs, 429 and 5xx are tried again, with pauses that double and jitter, while there is
+        patience. So is 404 where the model has been `served` before: after a restart a server is up before its models
+        are. An address at which nobody has answered yet (`first`) is given up sooner. `stop` ends the waiting.
+        """
+        httpx, settings = need("httpx", "endpoint"), self.settings
+        parts, seconds, address = urlsplit(settings.url), settings.timeout, settings.shown
+        url, method = urlunsplit(parts._replace(path=parts.path + end)), "GET" if content is None else "POST"
+        retries, start, reached, attempts = settings.retries, monotonic(), not first, 0
 
         def send() -> BoundedAnswer:
             timer = Timer(seconds + 1.0, self.close)  # cuts a connection that only ever sends headers
             timer.daemon = True
-            client, secret = self._open(), self.settings.secret()
+            client, secret = self._open(), settings.secret()
             authorised = {"authorization": f"Bearer {secret}"} if secret else None
             timer.start()
             try:
                 with client.stream(method, url, content=content, headers=authorised) as response:
-                    read = _read(response, seconds, most_bytes, self.settings.fewer)
+                    read = _read(response, seconds, most_bytes, settings.fewer)
                     return BoundedAnswer(response.status_code, response.headers, masked(read, secret))
             finally:
                 timer.cancel()
 
-        return answered(
-            send,
-            self.settings.shown,
-            self.settings.patience,
-            stop,
-            first=first,
-            served=served,
-            retries=self.settings.retries,
-            fewer=self.settings.fewer,
-        )
+        def once() -> BoundedAnswer:
+            nonlocal reached, attempts
+            attempts += 1
+            advice = f"a longer timeout= or {settings.fewer} may help"
+            try:
+                response = send()
+            except (httpx.TransportError, httpx.StreamError, RuntimeError) as error:  # RuntimeError: it was cut
+                if isinstance(error, RuntimeError) and "closed" not in str(error):
+                    raise
+                if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                    raise ModelError(f"the certificate of the server at {address} is not trusted: {error}") from error
+                name = type(error).__name__
+                late = f"no answer in time ({name}); {advice}" if isinstance(error, httpx.TimeoutException) else None
+                raise _Failed(late or (f"{name}: {error}" if str(error) else name)) from error
+            except SlowAnswer as error:
+                reached = True
+                raise _Failed(f"{error}; {advice}") from error
+            reached = True
+            status = response.status_code
+            if 200 <= status < 300:
+                return response
+            if 300 <= status < 400:
+                raise Refused(
+                    f"the model at {address} redirects ({status}), which is not followed; give its final address"
+                )
+            text = message(response)
+            why = f"the server answered {status}: {text}"
+            if status == 500 and attempts >= (ATTEMPTS_ON_500 if retries is None else retries + 1):
+                raise ModelError(f"the model at {address} failed {attempts} times over; {why}")
+            if not (status >= 500 or status == 429 or "not ready" in text or (status == 404 and served)):
+                raise (NotThere if status == 404 else Refused)(f"the model at {address} refused the request; {why}")
+            after = response.headers.get("retry-after", "")
+            raise _Failed(why, min(float(after), LONGEST_WAIT) if after.isascii() and after.isdecimal() else 0.0)
+
+        def pause(error: Exception, attempt: int) -> float:
+            if not isinstance(error, _Failed):
+                raise error
+            limit = settings.patience if reached else min(settings.patience, FIRST_CONTACT)
+            if (waited := monotonic() - start) >= limit or (retries is not None and attempt > retries):
+                times = "once" if attempt == 1 else f"{attempt} times in {waited:.0f} s"
+                longer = "patience= of butfor.models.endpoint waits" if retries is None else "retries= waits"
+                words = f"the model at {address} could not be reached, asked {times} ({error}); start it again"
+                raise ModelUnreachable(f"{words} ({longer} longer)")
+            doubled = min((FIRST_PAUSE if retries is None else PAUSE_OF_FEW) * 2.0 ** (attempt - 1), LONGEST_PAUSE)
+            jittered = doubled * random.SystemRandom().uniform(0.5, 1.5)  # who failed together comes back apart
+            return min(max(error.wait, jittered), limit - waited)  # the last try is at the very end
+
+        def sleep(pause_of: float) -> None:
+            if stop.wait(pause_of):
+                raise CancelledError
+
+        return retry(once, pause, sleep)
 
     def _open(self) -> Any:
         with self._opening:

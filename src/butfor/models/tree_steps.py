@@ -256,9 +256,8 @@ class LeafMasks:
             at, bit = set_bits((column.shut[pieces[:, j]] & one_off).reshape(-1))
             leaf = first.take(at) + bit
             change = self.values.take(leaf, axis=1) - values.take(at, axis=1)
-            return Events(
-                row.take(at), change, column.low.take(leaf), column.high.take(leaf), lambda: column.missing[leaf]
-            )
+            low, high = column.low.take(leaf), column.high.take(leaf)
+            return Events(row.take(at), change, low, high, lambda: column.missing[leaf])
 
         return leaves, events
 
@@ -438,9 +437,8 @@ class Walker:
         """Return those of each of these columns, which are not split by categories."""
         size = max(1, WALKED_AT_ONCE // 2 // len(self.trees))
         parts = [self._events(pieces[a : a + size], a, columns) for a in range(0, len(pieces), size)]
-        return {
-            j: Events.concatenate([part[j] for part in parts if j in part]) for j in {k for part in parts for k in part}
-        }
+        known = {j for part in parts for j in part}
+        return {j: Events.concatenate([part[j] for part in parts if j in part]) for j in known}
 
     def _events(self, pieces: Ints, first: int, columns: Sequence[int]) -> dict[int, Events]:
         index, feature = self.index, self.index.splits.feature
@@ -459,10 +457,9 @@ class Walker:
         for j, a, b in zip(columns, starts, stops, strict=True):
             if b > a:
                 part = done.take(np.arange(a, b))
-                change = index.units[part.node] - index.units[leaves[part.row, part.tree]]
-                events[int(j)] = Events(
-                    part.row + first, change.T, part.low, part.high, partial(np.asarray, part.missing)
-                )
+                change = (index.units[part.node] - index.units[leaves[part.row, part.tree]]).T
+                missing = partial(np.asarray, part.missing)
+                events[int(j)] = Events(part.row + first, change, part.low, part.high, missing)
         return events
 
     def _branches(self, pieces: Ints, columns: Sequence[int]) -> Front:

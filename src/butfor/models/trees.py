@@ -247,10 +247,8 @@ def read_histogram(model: Any, method: str) -> Ensemble:
     split = np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf)
     if split.size:
         bits = [np.asarray(one.raw_left_cat_bitsets) for one in trees]
-        first = np.cumsum([0, *(len(part) for part in bits[:-1])])
-        sets = _unpacked(
-            np.concatenate(bits)[nodes["bitset_idx"][split].astype(np.int64) + np.repeat(first, sizes)[split]]
-        )
+        first = np.repeat(np.cumsum([0, *(len(part) for part in bits[:-1])]), sizes)
+        sets = _unpacked(np.concatenate(bits)[nodes["bitset_idx"][split].astype(np.int64) + first[split]])
         for column, seen in _known_categories(model).items():  # unseen categories go where missing values go
             rows = np.flatnonzero(feature[split] == column)
             sets[rows] = np.where(seen, sets[rows], missing[split[rows]][:, None])
@@ -386,11 +384,8 @@ def read_xgboost(model: Any, method: str) -> Ensemble:
     _refuse_other_methods(model, method)
     whole = model if is_booster(model) else model.get_booster()
     learner = json.loads(bytes(whole.save_raw("json")))["learner"]
-    booster, param, objective = (
-        learner["gradient_booster"],
-        learner["learner_model_param"],
-        learner["objective"]["name"],
-    )
+    booster, param = learner["gradient_booster"], learner["learner_model_param"]
+    objective = learner["objective"]["name"]
     if booster["name"] != "gbtree":
         raise Unreadable("booster", name=booster["name"])
     if objective not in XGBOOST_LINKS:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import DTypeLike
 
-from butfor.types import Array, Batch, InputError, Model, ModelError
+from butfor.types import Array, Batch, InputError, Model, ModelError, reworded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -397,10 +397,9 @@ def as_type(values: Array, kind: DTypeLike | None, name: str) -> Array:
     >>> as_type(np.array([1.0, 2.0]), np.int64, "age").tolist()
     [1, 2]
     """
-    try:
+    words = f"the model takes {np.dtype(kind).name} in {name!r}, got other values: "
+    with reworded(words, (TypeError, ValueError), by=ModelError):
         numbers = values if values.dtype.kind in "fiub" else values.astype(np.float64)
         if np.dtype(kind).kind in "iub" and numbers.dtype.kind == "f" and not np.array_equal(numbers, np.rint(numbers)):
             raise ValueError("not all of it is whole")
         return numbers.astype(kind, copy=False)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"the model takes {np.dtype(kind).name} in {name!r}, got other values: {error}") from error

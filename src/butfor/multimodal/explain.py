@@ -6,26 +6,28 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.evaluation.hypotheses import is_blind, list_hypotheses
+from butfor.evaluation.hypotheses import Hypotheses, Parts, finest_parts, is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems, same, size
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, ListsSupport, Sampler, SamplerInfo, info_of, method
+from butfor.image import region as images
 from butfor.models import wrap
 from butfor.models.wrap import model_name
-from butfor.multimodal.enough import kept_everywhere
 from butfor.results.record import MultimodalInputs
 from butfor.results.result import Result
 from butfor.results.words import Note, as_note
 from butfor.run.run import RunContext, run
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, documented
-from butfor.types import Alternative, Family, Floats, InputError, ModelError, Subset
+from butfor.text import segment as texts
+from butfor.text.fills import Rest
+from butfor.types import Alternative, Array, Family, Floats, InputError, ModelError, Subset
 
-Parts = Mapping[str, Any]
+Input = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,7 @@ class PartsSampler:
         part, index = subset.index
         return part, self.samplers[part], Subset(subset.name.removeprefix(f"{part}: "), index)
 
-    def __call__(self, inputs: Sequence[Parts], subset: Subset, draws: int, rng: np.random.Generator) -> list[Parts]:
+    def __call__(self, inputs: Sequence[Input], subset: Subset, draws: int, rng: np.random.Generator) -> list[Input]:
         part, sampler, inner = self._of(subset)
         if info_of(sampler).whole:
             return list(sampler(inputs, inner, draws, rng))
@@ -75,7 +77,7 @@ class PartsSampler:
         repeats = method(sampler, "repeats")
         return (repeats is not None and bool(repeats(inner))) or self.lists(subset)
 
-    def support(self, inputs: Sequence[Parts], subset: Subset) -> tuple[list[list[Parts]], Floats]:
+    def support(self, inputs: Sequence[Input], subset: Subset) -> tuple[list[list[Input]], Floats]:
         part, sampler, inner = self._of(subset)
         assert isinstance(sampler, ListsSupport)
         if info_of(sampler).whole:
@@ -83,7 +85,7 @@ class PartsSampler:
         versions, mass = sampler.support([item[part] for item in inputs], inner)
         return [[{**x, part: v} for v in row] for x, row in zip(inputs, versions, strict=True)], mass
 
-    def notes(self, inputs: Sequence[Parts], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Note]:
+    def notes(self, inputs: Sequence[Input], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Note]:
         """Return whether parts are redrawn apart, and the notes of the samplers of the parts."""
         apart = len(self.samplers) > 1 and not all(info_of(sampler).whole for sampler in self.samplers.values())
         notes = [Note("parts-apart", "warning")] if apart else []
@@ -223,11 +225,8 @@ def explain(
     return run(context, settings)
 
 
-def check_drawn(item: Parts, drawn: Any, subset: Subset) -> None:
+def check_drawn(item: Input, drawn: Any, subset: Subset) -> None:
     """Refuse a counterfactual in which more than the subset is new."""
-    from butfor.image import region as images
-    from butfor.text import segment as texts
-
     part, index = subset.index
     inner = Subset(subset.name, index)
     touched = [other for other in item if other != part and not same(item[other], drawn[other])]
@@ -235,16 +234,16 @@ def check_drawn(item: Parts, drawn: Any, subset: Subset) -> None:
         raise ModelError(f"the sampler of subset {subset.name!r} changed the part {touched[0]!r}, too")
     if isinstance(item[part], str):
         texts.check_drawn(item[part], drawn[part], inner)
-    elif isinstance(item[part], np.ndarray) and item[part].ndim == 3 and item[part].dtype == np.uint8:
+    elif is_image(item[part]):
         images.check_drawn(item[part], drawn[part], inner)
 
 
-def _named(inputs: Any) -> tuple[list[str], list[Parts]]:
+def _named(inputs: Any) -> tuple[list[str], list[Input]]:
     """Return names and inputs; arrays are read-only, since an input shares its parts with all its draws."""
     pairs = list(inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs, 1))
     if not pairs:
         raise InputError("inputs is empty; give at least one mapping such as {'image': array, 'caption': text}")
-    items: list[Parts] = []
+    items: list[Input] = []
     for name, item in pairs:
         if not isinstance(item, Mapping):
             raise InputError(
@@ -256,3 +255,57 @@ def _named(inputs: Any) -> tuple[list[str], list[Parts]]:
             array.setflags(write=False)
         items.append(views)
     return [name if isinstance(name, str) else f"input {name}" for name, _ in pairs], items
+
+
+def is_image(value: object) -> TypeGuard[Array]:
+    return isinstance(value, np.ndarray) and value.ndim == 3 and value.dtype == np.uint8
+
+
+def kept_everywhere(hypotheses: Hypotheses, samplers: Mapping[str, Sampler], first: Input) -> Parts:
+    """Return what may be enough for a decision (METHODS 17); `first` is an input: texts among its parts, and images.
+
+    Each part is redrawn given what is kept of it, apart from the others. One of which nothing is kept is redrawn as a
+    whole: a sampler of images that cannot do that leaves out such sets.
+    """
+    redrawn: dict[str, Sampler] = {}
+    for part, sampler in samplers.items():
+        if info_of(sampler).whole or not (is_image(first[part]) or isinstance(first[part], str)):
+            raise InputError(
+                f"enough= is for texts and images that are redrawn by themselves, and {part!r} is not; drop enough="
+            )
+        redrawn[part] = sampler if is_image(first[part]) else Rest(sampler)
+
+    def rest_of(item: Input, kept: Sequence[Subset]) -> tuple[tuple[str, Any], ...] | None:
+        rests = []
+        for part in redrawn:
+            inner = [Subset(one.name, one.index[1]) for one in kept if one.index[0] == part]
+            if not inner and not fills_whole(part):
+                return None
+            rest = (texts if isinstance(item[part], str) else images).rest_of(item[part], inner)
+            rests += [] if rest is None else [(part, rest)]
+        return tuple(rests) or None
+
+    def fills_whole(part: str) -> bool:
+        return isinstance(redrawn[part], Rest) or info_of(redrawn[part]).fills_whole
+
+    sampler = RestOfParts(redrawn, info_of(hypotheses.sampler))
+    return Parts(finest_parts(hypotheses), rest_of, sampler, all(map(fills_whole, redrawn)))
+
+
+@dataclass(frozen=True, eq=False)
+class RestOfParts:
+    """Redraws something of several parts of an input, each by its sampler."""
+
+    samplers: Mapping[str, Sampler]
+    info: SamplerInfo
+
+    def __repr__(self) -> str:
+        return self.info.identity
+
+    def __call__(self, inputs: Sequence[Input], subset: Subset, draws: int, rng: np.random.Generator) -> list[Input]:
+        made = [dict(item) for item in inputs for _ in range(draws)]
+        for part, rest in subset.index:
+            fresh = self.samplers[part]([item[part] for item in inputs], Subset(subset.name, rest), draws, rng)
+            for item, value in zip(made, fresh, strict=True):
+                item[part] = value
+        return list(made)

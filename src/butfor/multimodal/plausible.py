@@ -181,10 +181,8 @@ class Plausible:
             import pandas as pd
 
             return take(pd.concat(parts, ignore_index=True), order)
-        joined = (
-            np.concatenate(parts) if isinstance(parts[0], np.ndarray) else [item for part in parts for item in part]
-        )
-        return take(joined, order)
+        arrays = isinstance(parts[0], np.ndarray)
+        return take(np.concatenate(parts) if arrays else [item for part in parts for item in part], order)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor.image.region import Attribute, is_box, is_mask
+from butfor.image.region import Attribute, is_region
 from butfor.image.view import Mark, jpeg, photograph
+from butfor.multimodal.explain import is_image
 from butfor.results.result import Result
 from butfor.results.summary import flip_words, number
 from butfor.results.view import marked
-from butfor.types import Ints, Subset
+from butfor.types import Subset
 
 MOST_INPUTS, MOST_NAMED, SIDE = 40, 12, 480  # inputs that are shown, parts that are listed of each, pixels
 Kind = Literal["picture", "text", "table"]
@@ -60,16 +61,11 @@ def _shown(result: Result, index: int) -> Shown:
         by_part[part].append((Subset(subset.name.removeprefix(f"{part}: "), inner), row))
     parts = [_part(result, part, item[part], tested) for part, tested in by_part.items()]
     strongest = rows[sure[rows]]
-    strongest = strongest[np.argsort(-_sizes(result, strongest), kind="stable")]
+    sizes = np.abs(result.effects.effect) if result.decided is None else result.decided.share
+    strongest = strongest[np.argsort(-np.nan_to_num(sizes[strongest]), kind="stable")]
     name_of = result.subset_names
     named = tuple((name_of[int(result.subset_of[row])], _words(result, row)) for row in strongest[:MOST_NAMED].tolist())
     return Shown(str(result.input_names[index]), tuple(p for p in parts if p), named, len(rows), len(strongest))
-
-
-def _sizes(result: Result, rows: Ints) -> Any:
-    if result.decided is not None:
-        return np.nan_to_num(result.decided.share[rows])
-    return np.abs(np.nan_to_num(result.effects.effect[rows]))
 
 
 def _words(result: Result, row: int) -> str:
@@ -95,8 +91,8 @@ def _part(result: Result, name: str, value: Any, tested: list[tuple[Subset, int]
     if isinstance(value, str):
         spans = {subset.index: bool(sure[row]) for subset, row in tested}
         return Part(name, "text", stretches=_stretches(value, spans))
-    if isinstance(value, np.ndarray) and value.ndim == 3 and value.dtype == np.uint8:
-        known = [(one, row) for one, row in tested if is_box(one.index) or is_mask(one.index) or _whole(one)]
+    if is_image(value):
+        known = [(one, row) for one, row in tested if is_region(one) or isinstance(one.index, Attribute)]
         marks = [Mark(subset, _inside(result, row), bool(sure[row])) for subset, row in known]
         return Part(name, "picture", picture=jpeg(photograph(value, marks, side=SIDE)))
     import pandas as pd
@@ -111,10 +107,6 @@ def _part(result: Result, name: str, value: Any, tested: list[tuple[Subset, int]
         ]
         return Part(name, "table", rows=tuple(lines))
     return None
-
-
-def _whole(subset: Subset) -> bool:
-    return isinstance(subset.index, Attribute)
 
 
 def _value(value: object) -> str:

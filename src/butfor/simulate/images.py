@@ -85,9 +85,8 @@ class Noise:
 
 
 PLAIN = Noise(LOW, HIGH)  # the exact sampler: squares are independent, so x_S given the rest is plain texture
-smear = Noise(
-    (LOW + HIGH) // 2 - 2, (LOW + HIGH) // 2 + 2
-)  # wrong the way a poor inpainter is: nearly flat where real squares are rough
+# wrong the way a poor inpainter is: nearly flat where real squares are rough
+smear = Noise((LOW + HIGH) // 2 - 2, (LOW + HIGH) // 2 + 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -164,12 +164,9 @@ WEIGHTS = {"light": 0.6, "heavy": 0.1, "lean": 0.15, "squares": 0.15}  # too lig
 
 @dataclass(frozen=True, eq=False)
 class ShapeCheck:
-    """How skew and tails of a column's real values differ from those of its draws: z is normal if they do not.
+    """How skew and tails of a column's real values differ from those of its draws: z is normal if they do not."""
 
-    z[0] > 0: real values lean further to the right than draws; z[1] > 0: they have heavier tails.
-    """
-
-    z: Floats  # (2,)
+    z: Floats  # (2,) above 0: real values lean further to the right than draws; they have heavier tails
     scores: Floats  # (2, rows) what each row adds
 
     @property
@@ -217,12 +214,10 @@ def check_shape(pool: Floats, fitted_share: float = 0.0) -> ShapeCheck | None:
 
 
 def _standardised(pool: Floats) -> Floats:
-    """Every version's place among all versions of its row, in their spread; symmetric in real value and draws.
-
-    Spreads of rows are drawn to their mean by as much as they differ by chance only: a spread of few draws blurs tails.
-    """
+    """Every version's place among all versions of its row, in their spread; symmetric in real value and draws."""
     middle = np.nanmean(pool, axis=1, keepdims=True)
     size = np.log(np.nanvar(pool, axis=1, keepdims=True))
+    # spreads are drawn to their mean by as much as they differ by chance only: a spread of few draws blurs tails
     by_chance = 2 / (pool.shape[1] - 1)  # variance of the logarithm of a variance, normal draws
     differ = float(size.var())
     kept = max(0.0, 1 - by_chance / differ) if differ > 0 else 0.0
@@ -311,10 +306,8 @@ def pooled_shape(checks: Sequence[ShapeCheck]) -> tuple[Verdict, float]:
         "squares": chi2.sf((skew**2).sum() / stretch, len(skew) / stretch),
     }
     least = min(p, key=lambda name: p[name] / WEIGHTS[name])
-    verdict: Verdict = (
-        "tails too light" if least == "light" else "tails too heavy" if least == "heavy" else "wrong skew"
-    )
-    return verdict, min(1.0, float(p[least] / WEIGHTS[least]))
+    patterns: dict[str, Verdict] = {"light": "tails too light", "heavy": "tails too heavy"}
+    return patterns.get(least, "wrong skew"), min(1.0, float(p[least] / WEIGHTS[least]))
 
 
 def _correlations(scores: Floats) -> Floats:

@@ -142,10 +142,7 @@ def energy(pool: Floats, levels: Bools) -> tuple[float, float]:
 
 
 def _log_scores(pool: Floats, listed: Floats | None) -> tuple[float, float]:
-    """Return the mean -log probability of the real levels, from draws or a list, and from the other rows' levels.
-
-    One more draw is spread evenly over the levels that were seen: what was never drawn is not impossible.
-    """
+    """Return the mean -log probability of the real levels, from draws or a list, and from the other rows' levels."""
     codes: Ints = np.zeros(pool.shape[:2], dtype=np.int64)  # each row of values as one number; missing is a level, too
     for k in range(pool.shape[2]):
         _, code = np.unique(pool[:, :, k], return_inverse=True)  # all NaN are one
@@ -154,6 +151,7 @@ def _log_scores(pool: Floats, listed: Floats | None) -> tuple[float, float]:
     rows, draws, seen = len(codes), codes.shape[1] - 1, int(codes.max()) + 1
     same = (codes[:, 1:] == codes[:, :1]).sum(axis=1) if listed is None else draws * listed
     others = np.bincount(codes[:, 0])[codes[:, 0]] - 1
+    # one more draw is spread evenly over the levels that were seen: what was never drawn is not impossible
     score, margin = -np.log((same + 1 / seen) / (draws + 1)), -np.log((others + 1 / seen) / rows)
     return float(score.mean()), float(margin.mean())
 
@@ -370,11 +368,8 @@ def _companions(rows: Floats, columns: Ints) -> Ints:
 
 
 def _described(beside: Floats, drawn: Floats, pool: Floats) -> Floats:
-    """Return the features of each version: its values, their z-scores among all versions, and the rest of the row.
-
-    Mean and scale come from the whole pool, which is symmetric in the held-out value and its draws.
-    """
-    middle, spread = pool.mean(axis=1, keepdims=True), pool.std(axis=1, keepdims=True)
+    """Return the features of each version: its values, their z-scores among all versions, and the rest of the row."""
+    middle, spread = pool.mean(axis=1, keepdims=True), pool.std(axis=1, keepdims=True)  # symmetric in all versions
     z = (drawn - middle) / np.where(spread > 0, spread, 1.0)
     rest = np.broadcast_to(beside[:, None, :], (*drawn.shape[:2], beside.shape[1]))
     return np.concatenate([drawn, z, rest], axis=2).reshape(drawn.shape[0] * drawn.shape[1], -1)
@@ -397,12 +392,9 @@ def check_table(
     draws: int = 99,
     alpha: float = 0.03,
     seed: int = 0,
-    done: Callable[[int, int], None] | None = None,
+    done: Callable[[int, int], None] | None = None,  # called with the rows that were drawn, and with those in all
 ) -> SamplerCheck:
-    """Check a sampler of tables; `butfor.check_sampler` documents it.
-
-    `done` is called with the rows that were drawn, and with how many there will be.
-    """
+    """Check a sampler of tables; `butfor.check_sampler` documents it."""
     whole("draws", draws, 19)
     between("alpha", alpha, "0.03 is a good choice")
     whole("seed", seed, 0)
@@ -457,10 +449,8 @@ def _output(model: Wrapped, hypotheses: Hypotheses) -> Callable[[Sequence[Job]],
     evaluator, target = Evaluator(model.call, BATCH_ROWS, width), Target("output" if width == 1 else "predicted")
 
     def values(jobs: Sequence[Job]) -> Floats:
-        parts = (
-            pick(outputs, target, np.arange(len(outputs)))[0] for _, outputs in evaluator.outputs(hypotheses, jobs)
-        )
-        return np.concatenate([seen.rounding.merge_ties(part) for part in parts])
+        parts = (outputs for _, outputs in evaluator.outputs(hypotheses, jobs))
+        return np.concatenate([seen.rounding.merge_ties(pick(x, target, np.arange(len(x)))[0]) for x in parts])
 
     return values
 

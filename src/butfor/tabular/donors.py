@@ -149,21 +149,17 @@ def rows_as_donors(
 def with_observed(inputs: Array, subset: Subset, values: Array, mass: Floats, donors: float) -> tuple[Array, Floats]:
     """Return values (n, 1 + m, columns) and probabilities, the observed values first: they are one donor more."""
     observed = np.full((len(inputs), 1), 1 / (donors + 1))
-    listed = np.concatenate(
-        [inputs[:, None, np.asarray(subset.index)], values.astype(inputs.dtype, copy=False)], axis=1
-    )
+    first = inputs[:, None, np.asarray(subset.index)]
+    listed = np.concatenate([first, values.astype(inputs.dtype, copy=False)], axis=1)
     return listed, np.concatenate([observed, mass * (donors / (donors + 1))], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class StepMass:
-    """The distribution of one column over steps, of each input (n,).
-
-    Where a step has mass, its value is one that may be drawn: the one nearest to the observed, where donors are known.
-    """
+    """The distribution of one column over steps, of each input (n,)."""
 
     mass: Floats  # (n, V) of every step
-    values: Floats  # (n, V)
+    values: Floats  # (n, V) that may be drawn where a step has mass: nearest to the observed, where donors are known
     missing: Floats  # (n,) of a missing value
     observed: float  # of the observed value again
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from butfor.evaluation.hypotheses import Hypotheses, table_hypotheses
-from butfor.evaluation.items import TableItems
+from butfor.evaluation.items import Items, TableItems
 from butfor.evaluation.samplers import Sampler, method
 from butfor.inference.decisions import FlipShare
 from butfor.inference.features import Fit
@@ -170,24 +170,26 @@ def kept_columns(
     hypotheses: Hypotheses,
     table: Table,
     groups: Sequence[Subset],
-    rows: Array,
+    positions: Ints,
+    items_at: Callable[[Ints], TableItems],
+    known_by: Callable[[Hypotheses], Fit | None],
     decisions: Array,
     row_decisions: Array,
     clusters: Ints,
     tested: Bools,
-    ask: Callable[[Ints, Array], Array | None],
-    known_by: Callable[[Hypotheses], Fit | None],
+    ask: Callable[[Items], Array | None],
 ) -> KeptColumns | None:
     """Return what may be kept of rows of a table; None: the sampler has no reference to learn from.
 
-    `rows` (m, d) of the reference in the order of the data's columns get the decisions `row_decisions` (m,), the inputs
-    `decisions` (n,) and are in `clusters` (n,); those not `tested` (n,) have none. `ask` evaluates rows made of rows of
-    the reference (their positions) and returns decisions, or None where the model cannot.
+    The rows at these `positions` (m,) of the reference get the decisions `row_decisions` (m,), the inputs `decisions`
+    (n,) and are in `clusters` (n,); those not `tested` (n,) have none. `ask` returns the decisions on rows made of
+    others, or None where the model cannot.
     """
     sampler, items = hypotheses.sampler, hypotheses.items
     if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
         return None
     assert isinstance(items, TableItems)
+    rows = items_at(positions).values
     some = np.sort(stream(hypotheses.seed, "enough", "rows").permutation(len(rows))[:MOST_NEAR])
     same = np.asarray(decisions[:, None] == row_decisions[some])
     rare = same[tested].mean(axis=1) < RARE
@@ -225,40 +227,29 @@ def kept_columns(
         donors = some[stream(hypotheses.seed, "enough", "donors").permutation(len(some))[:DONORS]]
         movable = varying & ~category & ~np.isnan(rows).any(axis=0)
 
+        values = rows.astype(np.float64)
+        spread = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
+        z = np.nan_to_num((values - values.mean(axis=0)) / spread)
+        products = z.T @ z / len(z)
+
         def shifted(which: Ints, sets: Sequence[Ints]) -> Floats:
-            return _shifted(inputs[which], decisions[which], rows, donors, movable, sets, ask)
+            """Share (k, sets) of rows shifted along straight lines to what an input keeps that get its decision."""
+            scores, like = np.zeros((len(which), len(sets))), items_at(positions[np.tile(donors, len(which))])
+            for k, kept in enumerate(sets):
+                rest = np.setdiff1d(np.flatnonzero(movable), kept)
+                ridge = products[np.ix_(kept, kept)] + 0.01 * np.eye(len(kept))
+                made = np.repeat(values[None, donors], len(which), axis=0)
+                gap = np.nan_to_num((inputs[which][:, None, kept] - made[:, :, kept]) / spread[kept])
+                made[:, :, rest] += (gap @ np.linalg.solve(ridge, products[np.ix_(kept, rest)])) * spread[rest]
+                made[:, :, kept] = inputs[which][:, None, kept]
+                answers = ask(replace(like, values=made.reshape(-1, made.shape[2]).astype(like.values.dtype)))
+                if answers is not None:
+                    scores[:, k] = (answers.reshape(len(which), -1) == decisions[which][:, None]).mean(axis=1)
+            return scores
 
     together = getattr(many.conditional, "unsure", 0)
     count = np.asarray((~mine).sum(axis=1))
     return KeptColumns(hypotheses, units, same, count, distances, samplers, pooled, shifted, together, known_by)
-
-
-def _shifted(
-    inputs: Floats,
-    decisions: Array,
-    rows: Array,
-    donors: Ints,
-    movable: Bools,
-    sets: Sequence[Ints],
-    ask: Callable[[Ints, Array], Array | None],
-) -> Floats:
-    """Share (k, sets) of rows shifted along straight lines to what an input keeps that get its decision."""
-    values = rows.astype(np.float64)
-    spread = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
-    z = (values - values.mean(axis=0)) / spread
-    together = np.nan_to_num(z).T @ np.nan_to_num(z) / len(z)
-    scores = np.zeros((len(inputs), len(sets)))
-    for k, kept in enumerate(sets):
-        rest = np.setdiff1d(np.flatnonzero(movable), kept)
-        slope = np.linalg.solve(together[np.ix_(kept, kept)] + 0.01 * np.eye(len(kept)), together[np.ix_(kept, rest)])
-        made = np.repeat(values[None, donors], len(inputs), axis=0)
-        gap = np.nan_to_num((inputs[:, None, kept] - made[:, :, kept]) / spread[kept])
-        made[:, :, rest] += (gap @ slope) * spread[rest]
-        made[:, :, kept] = inputs[:, None, kept]
-        answers = ask(np.tile(donors, len(inputs)), made.reshape(-1, made.shape[2]))
-        if answers is not None:
-            scores[:, k] = (answers.reshape(len(inputs), -1) == decisions[:, None]).mean(axis=1)
-    return scores
 
 
 def _of_many(sampler: TableSampler) -> TableSampler:
@@ -269,10 +260,7 @@ def _of_many(sampler: TableSampler) -> TableSampler:
 def _halves(
     sampler: TableSampler, inputs: Floats, clusters: Ints, tested: Bools, seed: int
 ) -> list[tuple[Sampler, Bools]]:
-    """Samplers fitted on the reference and one half of the inputs each, with the other half: that they draw for.
-
-    Inputs of one cluster are in one half.
-    """
+    """Samplers fitted on the reference and one half of the inputs (of clusters) each, with those they draw for."""
     assert sampler.reference is not None
     assert sampler.refit is not None
     names, cluster = np.unique(clusters, return_inverse=True)

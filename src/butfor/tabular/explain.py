@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from butfor.evaluation.hypotheses import Hypotheses, Job, draw_all, table_hypotheses
-from butfor.evaluation.items import Items, TableItems, digest
+from butfor.evaluation.items import TableItems, digest
 from butfor.evaluation.samplers import HasNotes, Sampler, info_of, method
 from butfor.inference.adaptive import LEAST_CLUSTERS
 from butfor.inference.features import Fit
@@ -35,7 +35,7 @@ from butfor.tabular.calibration import (
     spread_ranks,
 )
 from butfor.tabular.donors import describe, reference_rows
-from butfor.tabular.enough import KeptColumns, kept_columns
+from butfor.tabular.enough import kept_columns
 from butfor.tabular.fixed import Cell, fixed_cells, fixed_columns
 from butfor.tabular.residual import residual
 from butfor.tabular.residual.trees import grow
@@ -166,38 +166,22 @@ def _reference(
         made = held_out_hypotheses(sampler, table, part.subsets, seed, most)
         return [replace(one, layers=part.layers(len(one.items))) for one in made]
 
-    items, every = _reference_items(sampler, table, rows), rows
+    every, items_at = rows, partial(_reference_items, sampler, table)
 
     def without(bad: Ints) -> Reference:
         fewer = _reference(hypotheses, table, tree, seed, np.delete(every, bad), named=named)
         assert fewer is not None
         return fewer
 
-    def keeps(
-        decisions: Array,
-        row_decisions: Array,
-        clusters: Ints,
-        tested: Bools,
-        ask: Callable[[Items], Array | None],
-        sampler: TableSampler = sampler,
-    ) -> KeptColumns | None:
-        def evaluated(positions: Ints, values: Array) -> Array | None:
-            made = _reference_items(sampler, table, every[positions])
-            return ask(replace(made, values=values.astype(made.values.dtype)))
-
-        groups = tree.subsets if named else ()
-        known = (items.values, decisions, row_decisions, clusters, tested)
-        return kept_columns(hypotheses, table, groups, *known, evaluated, fit_of)
-
     return Reference(
-        items,
+        items_at(every),
         fit_of,
         None if sampler.refit is None else controls,
         tree.root,
         partial(rank_faults, sampler, table, tree.subsets, seed),
         partial(redrawn_rows, sampler, table, tree.subsets, seed),
         partial(_weights, hypotheses, sampler, seed),
-        keeps,
+        partial(kept_columns, hypotheses, table, tree.subsets if named else (), every, items_at, fit_of),
         without=without,
     )
 
@@ -258,15 +242,12 @@ def _told_apart(rows: Floats, rng: np.random.Generator) -> bool:
 
 
 def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], seed: int) -> ConditionalFaults | None:
-    """Return which subsets' draws do not follow the other columns of the reference (METHODS 18 b); None: not known.
-
-    Ranks are those of leave-one-out fits where the sampler has them, else of the rows that the control holds out.
-    """
+    """Return which subsets' draws do not follow the other columns of the reference (METHODS 18 b); None: not known."""
     assert sampler.reference is not None
     rows = sampler.in_data_order(sampler.reference.values).astype(np.float64)
     if method(sampler.conditional, "held_out_ranks") is not None:
         return conditional_faults(rows, subsets, sampler.held_out_ranks, seed, clusters=sampler.reference.clusters)
-    split = _split_and_fit(sampler, seed)
+    split = _split_and_fit(sampler, seed)  # no fits without a row: the rows that the control holds out
     if split is None or len(split[0]) < LEAST_RANKED:
         return None
     held_out, others = split
@@ -364,9 +345,8 @@ def auto(reference: object, *, groups: object = None, seed: int = 0) -> TableSam
     data = as_frame(reference, "reference")
     table = clustered(as_table(data, "reference"), groups)
     about = repr((table.columns, [column.record() for column in table.kinds], table.labels is None, seed))
-    key = digest(
-        {"values": table.values, "about": about, "clusters": np.array([] if groups is None else table.clusters)}
-    )
+    clusters = np.array([] if groups is None else table.clusters)
+    key = digest({"values": table.values, "about": about, "clusters": clusters})
     if key not in _samplers:
         fitted = residual(data, groups=groups, seed=seed)
         _samplers[key] = replace(fitted, why=Note("sampler-residual", "info"))
@@ -572,10 +552,7 @@ _fits: WeakKeyDictionary[Conditional, dict[int, tuple[Ints, TableSampler]]] = We
 def held_out_hypotheses(
     sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int, most: int = MOST_CONTROLS
 ) -> list[Hypotheses]:
-    """Return rows of the sampler's reference that are held out, with a sampler fitted to the others.
-
-    None where it cannot be fitted again. Rows are shown to the model as those of `table`, the data, are.
-    """
+    """Return held-out rows of the reference, shown as those of `table`, with a sampler fitted to the others."""
     split = _split_and_fit(sampler, seed)
     if split is None:
         return []
@@ -588,10 +565,7 @@ def held_out_hypotheses(
 
 
 def _split_and_fit(sampler: Sampler, seed: int) -> tuple[Ints, TableSampler] | None:
-    """Return rows of the reference in random order and a sampler fitted to others, made once for a sampler and a seed.
-
-    None where it cannot be fitted again, or where rows are too few.
-    """
+    """Return rows of the reference in random order and a sampler fitted to others; None: no refit, or too few rows."""
     if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
         return None
     clusters = sampler.reference.clusters

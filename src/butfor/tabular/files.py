@@ -21,7 +21,7 @@ import numpy as np
 from butfor.models.wrap import is_series, one_line
 from butfor.streams import stream
 from butfor.tabular.table import twice
-from butfor.types import Bools, InputError
+from butfor.types import Bools, InputError, reworded
 from butfor.untrusted import MOST_MEMORY, TIMES, TimedPattern, parse_json, read_bounded
 
 if TYPE_CHECKING:
@@ -43,31 +43,27 @@ def read_csv(path: Path, what: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            lines = csv.reader(file)
-            header = next(lines, [])
-            _check_header(header, path, what)
-            rows = 0
-            for line in lines:
-                if line and len(line) != len(header):
-                    raise InputError(
-                        f"line {lines.line_num} of the {what} {path} has {len(line)} values, but the header names "
-                        f"{len(header)} columns; mend that line (a value with a comma needs quotes)"
-                    )
-                rows += bool(line)
-    except UnicodeDecodeError:
-        raise _not_utf8(path, what) from None
-    except csv.Error as error:
-        raise InputError(f"the {what} {path} cannot be read as CSV: {error}") from error
-    except OSError as error:
-        raise InputError(f"the {what} {path} cannot be read: {error.strerror}; name a CSV file") from error
-    if not rows:
-        raise InputError(f"the {what} {path} has a header but no rows; give at least one row")
-    try:
+    with reworded(f"the {what} {path} cannot be read as CSV: ", (csv.Error, ValueError)):
+        try:
+            with open(path, encoding="utf-8-sig", newline="") as file:
+                lines = csv.reader(file)
+                header = next(lines, [])
+                _check_header(header, path, what)
+                rows = 0
+                for line in lines:
+                    if line and len(line) != len(header):
+                        raise InputError(
+                            f"line {lines.line_num} of the {what} {path} has {len(line)} values, but the header names "
+                            f"{len(header)} columns; mend that line (a value with a comma needs quotes)"
+                        )
+                    rows += bool(line)
+        except UnicodeDecodeError:
+            raise _not_utf8(path, what) from None
+        except OSError as error:
+            raise InputError(f"the {what} {path} cannot be read: {error.strerror}; name a CSV file") from error
+        if not rows:
+            raise InputError(f"the {what} {path} has a header but no rows; give at least one row")
         return pd.read_csv(path, encoding="utf-8", index_col=False, low_memory=False)
-    except (pd.errors.ParserError, ValueError) as error:
-        raise InputError(f"the {what} {path} cannot be read as CSV: {one_line(error)}") from error
 
 
 def _check_header(header: list[str], path: Path, what: str) -> None:
@@ -392,14 +388,9 @@ def matches(frame: pd.DataFrame, expression: str, option: str) -> Bools:
 def evaluated(frame: pd.DataFrame, expression: str, option: str) -> Bools:
     """Return the same, where it may be true for none."""
     parsed = _parsed(expression, option)
-    try:
-        with np.errstate(all="ignore"):
-            answer = Evaluation(parsed, frame).of(parsed.tree)
-    except Exception as error:  # pandas raises a dozen kinds for what a person may mistype
-        raise InputError(
-            f"{option} {expression!r:.200} cannot be evaluated ({one_line(error)}); the columns are "
-            f"{some(list(frame.columns))}"
-        ) from error
+    advice = f"); the columns are {some(list(frame.columns))}"
+    with reworded(f"{option} {expression!r:.200} cannot be evaluated (", advice=advice), np.errstate(all="ignore"):
+        answer = Evaluation(parsed, frame).of(parsed.tree)  # pandas raises a dozen kinds for what may be mistyped
     if not (is_series(answer) and answer.dtype.kind == "b" and len(answer) == len(frame)):
         raise InputError(
             f'{option} {expression!r:.200} is not true or false for each row; compare something: "age > 40"'
@@ -493,9 +484,9 @@ def _times(column: pd.Series[Any], name: str, what: str) -> pd.Series[Any]:
         return pd.to_datetime(column, format="ISO8601")
     except ValueError as error:  # also of several offsets from UTC, which one column of pandas cannot hold
         odd = column[pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).isna() & column.notna()]
-        first = (
-            f"{str(odd.iloc[0])[:60]!r} in row {odd.index.tolist()[0]!r}" if len(odd) else "several offsets from UTC"
-        )
+        first = "several offsets from UTC"
+        if len(odd):
+            first = f"{str(odd.iloc[0])[:60]!r} in row {odd.index.tolist()[0]!r}"
         raise InputError(
             f"--dates: column {name!r} of the {what} has {first}; write dates like 2024-02-29 or 2024-02-29T12:00"
         ) from error

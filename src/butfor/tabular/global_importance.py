@@ -168,9 +168,7 @@ def global_importance(
     """
     named = locals()
     one_of("rule", rule or "bh", tuple(P_RULES))
-    settings = Settings.of(
-        {name: value for name, value in named.items() if name != "y"}, test="irt", rule="bh", draws=DRAWS
-    )
+    settings = Settings.of({**named, "y": None}, test="irt", rule="bh", draws=DRAWS)
     if sampler is not None and reference is not None:
         raise InputError("got a sampler and a reference; give one of them")
     sampler = reference if sampler is None else sampler
@@ -422,9 +420,8 @@ def _tested(
 ) -> Result:
     """Return the evidence on each subset, which are chosen by it, and their effects; none on which the check failed."""
     hypotheses, settings, draws, known = task.hypotheses, task.settings, plan.draws, evaluator.memory is None
-    meter.stage(
-        "global", hypotheses.size * (draws + len(round_sizes(draws, hypotheses.round_draws))) if known else None
-    )
+    versions = draws + len(round_sizes(draws, hypotheses.round_draws))
+    meter.stage("global", hypotheses.size * versions if known else None)
     evidence, effects = plan.run(evaluator)
     record = _record(task, plan, measured.described, evidence.passes, check)
     first = no_effects(len(evidence.p)) if effects is None else effects

@@ -30,10 +30,7 @@ class Conditional(Protocol):
 
 
 def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: Conditional) -> Batch:
-    """Return counterfactual rows, of the type of `inputs`, in which only the subset's columns are new.
-
-    The columns of the inputs may stand in another order than those of the sampler's reference.
-    """
+    """Return counterfactual rows, of the type of `inputs`, in which only the subset's columns are new."""
     table = as_table(inputs, "data", empty=True, like=info_of(sampler).kinds)
     rows = np.repeat(table.values, draws, axis=0)
     rows[:, subset.index] = align_columns(sampler, table).values(table.values, subset, draws, rng)
@@ -50,9 +47,8 @@ def align_columns(sampler: Conditional, table: Table) -> Conditional:
 
 @dataclass(frozen=True, eq=False)
 class TableSampler:
-    """A conditional distribution fitted on a reference, for columns in any order.
+    """A conditional distribution fitted on a reference, for data whose columns may stand in another order.
 
-    The columns of the data may stand in another order than those of the reference, which the conditional is given.
     What the conditional can do beyond drawing, the sampler can do.
     """
 
@@ -181,10 +177,7 @@ class TableSampler:
         return values, mass
 
     def held_out_ranks(self, subset: Subset) -> tuple[Ints, Floats] | None:
-        """Return rows of the reference and the ranks of their columns among draws of fits without them; None: unknown.
-
-        Columns are those of the subset, in its order.
-        """
+        """Return reference rows, and ranks of the subset's columns among draws of fits without them; None: unknown."""
         known: tuple[Ints, Floats] | None = self._delegate("held_out_ranks", subset)
         return known
 
@@ -301,10 +294,7 @@ def shown_as(sampler: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """A user's sampler of rows: what it returns is checked on every block, then reduced to the new values.
-
-    What it can do beyond drawing (list its support, take notes), it can do here.
-    """
+    """A user's sampler of rows, with all that it can do; what it draws is checked, then reduced to the new values."""
 
     sampler: Sampler
     table: Table

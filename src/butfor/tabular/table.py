@@ -13,7 +13,7 @@ import numpy as np
 from butfor.evaluation.items import TableItems
 from butfor.models.wrap import attribute, is_frame, is_series
 from butfor.results.record import ColumnRecord, Scalar, TableInputs
-from butfor.types import Array, Batch, Floats, InputError, Ints, labels_of
+from butfor.types import Array, Batch, Floats, InputError, Ints, labels_of, reworded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,14 +122,11 @@ def _coded(series: pd.Series[Any], name: str, what: str, known: pd.Index[Any] | 
     import pandas as pd
 
     fixed = series.dtype.categories if isinstance(series.dtype, pd.CategoricalDtype) else None
-    try:
+    words = f"column {name!r} of the {what} holds things that cannot be compared ("
+    with reworded(words, TypeError, advice="); make them text or numbers"):
         here: pd.Index[Any] = pd.Index(series.dropna().unique()) if fixed is None else fixed
         levels = here if known is None else known.append(here[known.get_indexer(here) < 0])
         codes = levels.get_indexer(pd.Index(series.array)).astype(np.float64)
-    except TypeError as error:
-        raise InputError(
-            f"column {name!r} of the {what} holds things that cannot be compared ({error}); make them text or numbers"
-        ) from error
     codes[series.isna().to_numpy()] = np.nan
     return ColumnType("category", series.dtype, levels), codes
 
@@ -178,9 +175,8 @@ class Table:
         index = None if rows is None else self.row_labels.take(rows)
         if self._common is not None and self._common == values.dtype:
             return pd.DataFrame(values, index=index, columns=self.labels, copy=False)
-        shown = pd.DataFrame(
-            {j: column.show(values[:, j]) for j, column in enumerate(self.kinds)}, index=None, copy=False
-        )
+        columns = {j: column.show(values[:, j]) for j, column in enumerate(self.kinds)}
+        shown = pd.DataFrame(columns, index=None, copy=False)
         shown.columns = self.labels
         return shown if index is None else shown.set_axis(index, axis=0)
 
@@ -345,10 +341,8 @@ def _from_frame(frame: pd.DataFrame, what: str, like: ColumnTypes) -> Table:
 
 
 def _from_array(data: object, what: str) -> Table:
-    try:
+    with reworded(f"the {what} is not a rectangular table: ", ValueError):
         values = np.array(data, order="C")
-    except ValueError as error:
-        raise InputError(f"the {what} is not a rectangular table: {error}") from error
     if values.ndim != 2:
         raise InputError(f"the {what} has shape {values.shape}; expected two dimensions, (rows, columns)")
     if values.dtype.kind not in "fiub":
@@ -377,10 +371,7 @@ def check_complete(table: Table, what: str, *, missing: bool = False) -> None:
 
 
 def numbers_of(reference: object, sampler: str) -> Table:
-    """Return the reference of a sampler that computes with columns: numbers only, none missing, two rows or more.
-
-    `sampler` is what it is called in errors ("a Gaussian").
-    """
+    """Return two rows or more of numbers, none missing, as `sampler` ("a Gaussian" in errors) computes with them."""
     table = as_table(reference, "reference")
     if categories := table.has("category"):
         raise InputError(

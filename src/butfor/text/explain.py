@@ -11,10 +11,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.evaluation.hypotheses import Proposer, ProposesTree, is_blind, list_hypotheses
+from butfor.evaluation.hypotheses import (
+    MOST_PARTS,
+    Hypotheses,
+    Parts,
+    Proposer,
+    ProposesTree,
+    finest_parts,
+    is_blind,
+    list_hypotheses,
+)
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
-from butfor.evaluation.samplers import HasNotes, RefusesInputs, SeesRun, info_of, method
+from butfor.evaluation.samplers import HasNotes, RefusesInputs, Sampler, SeesRun, info_of, method
 from butfor.models.wrap import check_aligned, is_frame, is_series, model_name
 from butfor.results.record import TextInputs
 from butfor.results.result import Result
@@ -23,13 +32,12 @@ from butfor.run.overlap import overlap_note
 from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose
 from butfor.run.run import NAMED, RunContext, check_zoom, run, with_layers
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
-from butfor.text.enough import kept_spans
 from butfor.text.files import UnreadableFile, load_texts
-from butfor.text.fills import Together
+from butfor.text.fills import Rest, Together
 from butfor.text.foils import Foils, own_foil, too_few
 from butfor.text.models import text_model
-from butfor.text.segment import SpanPacking, check_drawn, spans_of
-from butfor.text.subsets import SIGN, phrases, sentences, spans, wordpieces, words, zoom
+from butfor.text.segment import SpanPacking, check_drawn, paragraph_spans, rest_of, sentence_spans, spans_of
+from butfor.text.subsets import SIGN, named, phrases, sentences, spans, wordpieces, words, zoom
 from butfor.types import Alternative, Family, InputError, ReachWarning, Subset, warn_user
 
 
@@ -276,6 +284,15 @@ def propose_spans(given: NamedItems, proposer: Proposer, on_error: OnError, judg
 
     called = Words("text", "texts", "units", "nothing", SIGN)
     return propose(given, proposer, called, on_error, check, warning=TextWarning)
+
+
+def kept_spans(hypotheses: Hypotheses, texts: Sequence[str], sampler: Sampler) -> Parts:
+    """Return the parts of texts that may be enough: what is tested where that is little, else sentences, paragraphs."""
+    parts = []
+    for text, tested in zip(texts, finest_parts(hypotheses), strict=True):
+        levels = (tested, *(named(text, spans_in(text)) for spans_in in (sentence_spans, paragraph_spans)))
+        parts.append(next((level for level in levels if 2 <= len(level) <= MOST_PARTS), ()))
+    return Parts(parts, rest_of, Rest(sampler), fills_whole=True)
 
 
 def batch_rows_of(proposed: Proposed) -> int:

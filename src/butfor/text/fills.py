@@ -15,11 +15,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from butfor.evaluation.samplers import HasNotes, ListsSupport, RefusesInputs, SamplerInfo, info_of, method
+from butfor.evaluation.samplers import HasNotes, ListsSupport, RefusesInputs, Sampler, SamplerInfo, info_of, method
 from butfor.text.segment import (
     Span,
     case_of,
     cased,
+    changed,
     check_texts,
     hull_of,
     rewritten,
@@ -306,6 +307,45 @@ class Together:
 
     def unfit(self, item: str) -> str | None:
         return self.sampler.unfit(item) if isinstance(self.sampler, RefusesInputs) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """Redraws several stretches of a text by a sampler of one, from left to right (METHODS 17).
+
+    Each is redrawn given what is kept and what was drawn before it; those still to come are left out of the text
+    meanwhile, so that nothing of the observed rest is read.
+    """
+
+    sampler: Sampler
+
+    @property
+    def info(self) -> SamplerInfo:
+        return info_of(self.sampler)
+
+    def __repr__(self) -> str:
+        return repr(self.sampler)
+
+    def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
+        return [made for text in texts for made in self._drawn(text, subset, draws, rng)]
+
+    def _drawn(self, text: str, subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
+        begun, done = [""] * draws, 0  # the texts up to a stretch
+        for number, (start, end) in enumerate(subset.index):
+            after, at = [], end
+            for a, b in (*subset.index[number + 1 :], (len(text), len(text))):
+                after.append(text[at:a])
+                at = b
+            rest, alike = "".join(after), dict[str, list[int]]()
+            for k, before in enumerate(begun):
+                alike.setdefault(before + text[done:start], []).append(k)
+            for before, which in alike.items():
+                hole = Subset(subset.name, (len(before), len(before) + end - start))
+                whole = before + text[start:end] + rest
+                for k, made in zip(which, self.sampler([whole], hole, len(which), rng), strict=True):
+                    begun[k] = before + changed(whole, made, hole)
+            done = end
+        return [before + text[done:] for before in begun]
 
 
 def everywhere(text: str, places: Sequence[Span], word: str, place: int = 0) -> str:

@@ -17,7 +17,7 @@ from butfor.models.huggingface import Classifier
 from butfor.models.onnx import check_threads, open_session
 from butfor.models.wrap import need
 from butfor.text.segment import Tokens, check_texts, encodable, tokens_of
-from butfor.types import Array, InputError, ModelError, whole
+from butfor.types import Array, InputError, ModelError, reworded, whole
 
 Outputs = NDArray[np.float32]  # (n, classes)
 Row = Mapping[str, list[int]]  # the pieces of a text, as a network takes them
@@ -52,18 +52,13 @@ def text_model(model: Any) -> Wrapped:
 def load_pretrained(
     kind: str, name: str, tokenizer: object, device: object, what: str, check: Callable[[Any], None] | None = None
 ) -> tuple[Any, Any]:
-    """Load a model of the class `kind` of transformers, and its tokenizer unless one is given; `check` sees the config.
-
-    Code that comes with a model is never run.
-    """
-    transformers = need("transformers", "hugging-face")
-    try:
+    """Load a model of transformers of the class `kind`, and a tokenizer unless given; `check` sees the config."""
+    transformers = need("transformers", "hugging-face")  # code that comes with a model is never run
+    with reworded(f"the {what} {name} cannot be loaded: ", (OSError, ValueError, ImportError)):
         if check is not None:
             check(transformers.AutoConfig.from_pretrained(name))
         model = getattr(transformers, kind).from_pretrained(name).eval()
         tokenizer = tokenizer or transformers.AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"the {what} {name} cannot be loaded: {' '.join(str(error).split())}") from error
     return (model if device is None else model.to(device)), tokenizer
 
 
@@ -281,11 +276,8 @@ class OnnxTextClassifier:
             for line, row in zip(ids, rows, strict=True):
                 line[: len(row[name])] = row[name]
             feeds[entry.name] = ids
-        try:
+        with reworded(f"{self.path.name} failed on {len(rows)} texts of {longest} pieces: ", by=ModelError):
             answer = np.asarray(self.session.run(None, feeds)[0])
-        except Exception as error:  # ONNX Runtime has many kinds of errors
-            why = " ".join(str(error).split())[:300]
-            raise ModelError(f"{self.path.name} failed on {len(rows)} texts of {longest} pieces: {why}") from error
         if self.function == "softmax" and (answer.ndim != 2 or answer.shape[1] < 2):
             raise InputError(f"{self.path.name} gives shape {answer.shape}: use function='none' or 'sigmoid'")
         return scored(answer, self.function)

@@ -62,10 +62,7 @@ class WordCounts:
     rests: tuple[CountColumn, CountColumn]  # rest(a b) by b, for a; by a, for b
 
     def weights(self, a: int | None, b: int | None, c: int | None, d: int | None) -> Floats:
-        """Return the weight (V,) of every word w in a b w c d: P(w | a b) P(c | b w) P(d | w c); None is not known.
-
-        Where c is not known neither factor of the right is used, and where d is not the last one is not.
-        """
+        """Return the weight (V,) of every word w in a b w c d: P(w | a b) P(c | b w) P(d | w c); None is not known."""
         size = len(self.single)
         mass = self.single  # P(w | a b)
         if b is not None:

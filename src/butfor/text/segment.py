@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from butfor.models.wrap import need
-from butfor.types import InputError, ModelError, Subset
+from butfor.types import InputError, ModelError, Subset, reworded
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -333,6 +333,24 @@ def trimmed(text: str, span: Span) -> Span:
     return start + len(inside) - len(inside.lstrip()), end - (len(inside) - len(inside.rstrip()))
 
 
+def rest_of(text: str, kept: Sequence[Subset]) -> tuple[Span, ...] | None:
+    """Return the stretches between the parts kept, from the first to the last word or whole sentence of each.
+
+    >>> text = "Not good. Not bad either."
+    >>> rest_of(text, [Subset("good", (4, 8))]), rest_of(text, [Subset("Not good.", (0, 9))])
+    (((0, 3), (10, 25)), ((10, 25),))
+    """
+    sentences, stretches, begin = sentence_spans(text), list[Span](), 0
+    places = sorted(span for part in kept for span in spans_of(text, part))
+    for start, end in (*places, (len(text), len(text))):
+        units = [(begin + a, begin + b) for a, b in word_spans(text[begin:start])]
+        units += [(a, b) for a, b in sentences if begin <= a and b <= start]
+        if units:
+            stretches.append((min(units)[0], max(b for _, b in units)))
+        begin = max(begin, end)
+    return tuple(stretches) or None
+
+
 def paragraph_spans(text: str) -> list[Span]:
     """Return the paragraphs that have a word: they end at blank lines, at two <br /> in a row, at tags of blocks.
 
@@ -472,10 +490,8 @@ def tokens_of(tokenizer: object) -> Tokens:
         file = path / "tokenizer.json" if path.is_dir() else path
         if not file.is_file():
             raise InputError(f"the tokenizer {path} does not exist; expected a tokenizer.json or a folder with one")
-        try:
+        with reworded(f"{file} is not a tokenizer that can be read: "):  # tokenizers raises bare exceptions
             inner = kind.from_file(str(file))
-        except Exception as error:  # tokenizers raises bare exceptions
-            raise InputError(f"{file} is not a tokenizer that can be read: {' '.join(str(error).split())}") from error
     if not isinstance(inner, kind):
         raise InputError(
             f"tokenizer is a {name}, expected a tokenizers.Tokenizer, a fast tokenizer of transformers, or a path: "

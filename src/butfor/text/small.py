@@ -33,7 +33,7 @@ from butfor.text.segment import (
     spans_of,
     word_spans,
 )
-from butfor.types import Array, Bools, Floats, InputError, Ints, ModelError, Subset, whole
+from butfor.types import Array, Bools, Floats, InputError, Ints, ModelError, Subset, reworded, whole
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -87,15 +87,11 @@ def ask(
     name: str, threads: int | None, feeds: Mapping[str, Array], *, output: str | None = None, arena: bool = False
 ) -> Float32s:
     """Return an output of the network weights/`name`.onnx, the first by default; `arena`: batches are of one size."""
-    try:
-        # texts differ in length, and an arena would keep memory for each
-        session = open_session(WEIGHTS / f"{name}.onnx", f"the embedded {name}", threads, arena=arena, extra="text")
+    # texts differ in length, and an arena would keep memory for each
+    session = open_session(WEIGHTS / f"{name}.onnx", f"the embedded {name}", threads, arena=arena, extra="text")
+    with reworded(f"the embedded {name} failed: ", by=ModelError):  # ONNX Runtime has many kinds of errors
         out: Float32s = session.run(None if output is None else [output], feeds)[0]
         return out
-    except InputError:
-        raise
-    except Exception as error:  # ONNX Runtime has many kinds of errors
-        raise ModelError(f"the embedded {name} failed: {' '.join(str(error).split())[:300]}") from error
 
 
 # Of 3,000 reviews none had more than 28 % of unknown words; German had 65 %, French 45 %, English logs 57 %
@@ -492,11 +488,8 @@ def _sentences(row: Ints) -> list[bytes]:
 
 
 def _pooled(threads: int | None, sentences: Sequence[bytes]) -> list[Float32s]:
-    """Return the pooled states of sentences (324,): weighted sums, sums of the weights, the largest states.
-
-    Sentences stand in one row: no state depends on pieces beyond those around its sentence.
-    """
-    batches: list[list[bytes]] = []
+    """Return the pooled states of sentences (324,): weighted sums, sums of the weights, the largest states."""
+    batches: list[list[bytes]] = []  # sentences in one row: no state depends on pieces beyond those around its own
     room = -1
     for sentence in sentences:
         if len(sentence) // 2 > room:
@@ -537,13 +530,9 @@ def remembered(
 
 
 def numbers_of(texts: Sequence[str]) -> list[Ints]:
-    """Return `ids_of` of each text, in a fraction of the time where texts have most sentences in common.
-
-    No piece spans a space, so what stands between a full stop with a space and the next is encoded once.
-    """
-
+    """Return `ids_of` of each text, in a fraction of the time where texts have most sentences in common."""
     parts = []
-    for text in texts:
+    for text in texts:  # no piece spans a space: what stands between full stops with a space is encoded once
         *others, last = encodable(text).split(". ")
         parts.append([*(sentence + "." for sentence in others), last])
     known = remembered(PIECES, parts, lambda fresh: list(map(ids_of, pieces_of(fresh))))

@@ -76,10 +76,7 @@ def most_chosen(result: Result, most: int) -> dict[int, int]:
 
 
 def directions(result: Result) -> Ints:
-    """Return +1 where the subset raises the output, -1 where it lowers it, 0 where that is not known, (H,).
-
-    The sign of the effect; where no effect was estimated, that of a one-sided alternative.
-    """
+    """Return +1 where the subset raises the output, -1 where it lowers it, 0 where that is not known, (H,)."""
     effect = result.effects.effect
     otherwise = {"greater": 1, "less": -1}.get(str(result.record.alternative), 0)
     return np.where(np.isnan(effect), otherwise, np.sign(np.nan_to_num(effect))).astype(np.int64)

@@ -332,15 +332,9 @@ class Design:
 
     def forms(self, columns: Ints, rows: int) -> list[Form]:
         """Return the forms worth trying with so many rows: no two alike, and splines only with rows to tell them."""
-        forms: list[Form] = ["plain"]
-        shaped = (self.basis("shaped", int(j)).transform for j in columns)
-        if any(transform is not None and transform.power != 1.0 for transform in shaped):
-            forms.append("shaped")
-        if any(
-            transform is not None and transform.log
-            for transform in (self.basis("logs", int(j)).transform for j in columns)
-        ):
-            forms.append("logs")
+        forms: list[Form] = ["shaped", "logs"]
+        transforms = {form: [self.basis(form, int(j)).transform for j in columns] for form in forms}
+        forms = ["plain", *(form for form, each in transforms.items() if any(one and not one.linear for one in each))]
         if self.width("plain", columns) < self.width("curved", columns) <= rows / 3:
             forms.append("curved")
         return forms

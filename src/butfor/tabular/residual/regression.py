@@ -20,7 +20,7 @@ from butfor.streams import stream
 from butfor.tabular.donors import lower_ends, round_limits
 from butfor.tabular.residual.design import Design, Form, Grid, PowerTransform, Terms
 from butfor.tabular.residual.trees import FIRST, LEAST_ROWS, TREES, Forest, TreeStage, grow, tree_stages
-from butfor.types import Array, Bools, Floats, Ints
+from butfor.types import Array, Floats, Ints
 
 PENALTIES = 10.0 ** np.arange(-5, 2.5, 0.5)  # times the number of features, which have spread 1
 LEAST_VARIANCE = 1e-10  # axes along which features vary less, relative to the largest, are left out
@@ -228,12 +228,6 @@ class Choice:
     tried: list[Candidate]
     pairs: tuple[tuple[int, int], ...]
 
-    @property
-    def rivals(self) -> list[Candidate]:
-        """The others that scored nearly as well."""
-        most = RIVAL * float(self.best.scores.mean())
-        return [one for one in self.tried if one is not self.best and one.scores.mean() <= most]
-
 
 def choose(predictors: Predictors, column: int) -> Choice:
     """Return the regression with the best score of rows left out; additive ones first, then freer ones."""
@@ -327,10 +321,7 @@ def screened(
 
 
 def sparse(predictors: Predictors, like: Terms, target: Floats) -> Terms | None:
-    """Return the few terms that a forward search takes up: straight, curved, levels and products; None: nothing new.
-
-    Each is the one that goes furthest with what the others leave over of rows left out.
-    """
+    """Return the few terms that a forward search takes up, by residuals of rows left out; None: nothing new."""
     from scipy.special import ndtri
 
     rows, size = predictors.rows[predictors.sample], len(target)
@@ -396,12 +387,6 @@ def _better(scores: Floats, than: Floats, factor: float, errors: float) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):  # a transform that does not suit a column at all scores 1e200
         sure = gain.mean() > errors * gain.std() / np.sqrt(len(gain))
     return bool(sure and scores.mean() < factor * than.mean())
-
-
-def log_size(residuals: Floats) -> Floats:
-    """Return the logarithm of the size of residuals (m, c), none of them tiny."""
-    sizes = np.abs(residuals)
-    return np.asarray(np.log(np.maximum(sizes, SMALLEST * np.maximum(sizes.mean(axis=0), 1e-300))))
 
 
 USUAL = 0.95  # share of reference rows at which rival means are as far apart as is usual
@@ -559,12 +544,9 @@ class NumericFit:
         return np.where(ends >= high, size, np.where(ends < low, 0, below))
 
     def ends(self, design: Design, rows: Array) -> tuple[Ints, Ints]:
-        """Return between which donors each of them, row by row (m, d), has its own value, after rounding, (m,) both.
-
-        Of whole numbers the residual tells where the mean is: rounded draws that equal the value are one rank.
-        """
+        """Return between which donors each of them, row by row (m, d), has its own value, after rounding, (m,) both."""
         low = high = self.residuals
-        if self.grid.step is not None:
+        if self.grid.step is not None:  # a residual tells where the mean is: rounded draws that equal are one rank
             values = rows[:, self.column].astype(np.float64)
             spread, half = self.predict(design, rows)[:, 1], self.grid.step / 2
             middle = self.transform(values)
@@ -669,9 +651,8 @@ def _with_rivals(predictors: Predictors, fit: NumericFit, added: Floats, choice:
     tried = [(one, RIDGE) for one in choice.tried if one is not choice.best]
     if fit.trees is not None:  # the regression without them is a rival, too, and others must come near to both
         alone = crps(fit.transform, values, choice.best.means, np.ones(len(values)), choice.best.residuals)
-        best *= min(
-            1.0, float(_scores(fit, values, fit.residuals[predictors.sample]).mean() / max(alone.mean(), 1e-300))
-        )
+        with_trees = _scores(fit, values, fit.residuals[predictors.sample])
+        best *= min(1.0, float(with_trees.mean() / max(alone.mean(), 1e-300)))
         tried.append((choice.best, 0.0))
     rivals = []
     for one, weight in tried:
@@ -692,14 +673,12 @@ def _with_rivals(predictors: Predictors, fit: NumericFit, added: Floats, choice:
 def _with_spreads(
     predictors: Predictors, fits: list[NumericFit], features: Floats, clusters: Ints | None, rng: np.random.Generator
 ) -> list[NumericFit]:
-    """Return the same with a spread that changes with the rest of the row, where that scores better.
-
-    It is learned on the other columns, never on the means of rows left out, which hold the row's own error.
-    """
+    """Return the same with a spread that changes with the other columns (never the means), where that scores better."""
     sample = predictors.sample
     if len(sample) < SCALED_FROM:
         return fits
-    targets = log_size(np.stack([fit.residuals for fit in fits], axis=1))
+    sizes = np.abs(np.stack([fit.residuals for fit in fits], axis=1))
+    targets = np.asarray(np.log(np.maximum(sizes, SMALLEST * np.maximum(sizes.mean(axis=0), 1e-300))))
     lines, left = zip(*(_log_spread(predictors, target) for target in targets.T), strict=True)
     straight = targets - np.stack(left, axis=1)
     stages: list[TreeStage | None] = [None] * len(fits)
@@ -756,10 +735,7 @@ LEAST_PROBABILITY = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class DiscreteFit:
-    """Probabilities of the values of a column of few (a missing value is one of them), given the other columns.
-
-    Logistic regressions, mixed with trees and with the marginal distribution of the reference.
-    """
+    """Probabilities of a column of few values, NaN one of them: logistic regressions, trees and the margin, mixed."""
 
     levels: Array  # (K,) the values, NaN last
     given: Ints  # the columns that it is regressed on
@@ -784,8 +760,7 @@ class DiscreteFit:
         """Return log odds of every split, and what trees give every class, (n, width)."""
         matrix = design.matrices(inputs, self.given)
         features = self.terms.join(matrix)
-        odds = np.stack([line.means(features) for line in self.lines], axis=1) if self.lines else None
-        parts = [np.zeros((len(inputs), 0))] if odds is None else [odds]
+        parts = [np.zeros((len(inputs), 0)), *(line.means(features)[:, None] for line in self.lines)]
         if self.forest is not None:
             each = self.forest.each(tree_features(matrix, ()))
             parts.append(np.ascontiguousarray(each.swapaxes(1, 2)).mean(axis=2))
@@ -838,6 +813,8 @@ def fit_discrete(
     predictors: Predictors, values: Array, ordered: bool, stronger: tuple[float, ...] = STRONGER
 ) -> DiscreteFit:
     """Fit a column, whose values at the rows of the predictors are given (and may be missing)."""
+    from scipy.special import expit
+
     levels, codes = codes_of(values)
     counts = np.bincount(codes, minlength=len(levels))
     marginal, given = counts / counts.sum(), predictors.columns
@@ -861,20 +838,16 @@ def fit_discrete(
     def attempt(terms: Terms) -> tuple[DiscreteFit, Floats, Floats]:
         regressions = fitted.ridge(terms, len(sample))
         parts = [_logistic(regressions, yes.astype(np.float64), stronger) for yes in splits]
-        fit = DiscreteFit(
-            levels, given, terms, tuple(line for line, _ in parts), ordered, classes, within, marginal, 0.0
-        )
-        odds = np.stack([odds for _, odds in parts], axis=1)
+        lines, odds = tuple(line for line, _ in parts), np.stack([odds for _, odds in parts], axis=1)
+        fit = DiscreteFit(levels, given, terms, lines, ordered, classes, within, marginal, 0.0)
         return fit, odds, -np.log(fit.probabilities(odds)[real])
 
     best = min((attempt(Terms(form)) for form in predictors.forms if form != "logs"), key=lambda one: one[2].mean())
     if len(sample) >= SCALED_FROM and len(given):
         freer = [replace(best[0].terms, levels=True)] if fitted.design.width("levels", given) else []
-        pairs = tuple(
-            dict.fromkeys(
-                pair for yes, odds in zip(splits, best[1].T, strict=True) for pair in _pairs(fitted, best[0], yes, odds)
-            )
-        )
+        left, form = [yes - expit(odds) for yes, odds in zip(splits, best[1].T, strict=True)], best[0].terms.paired
+        products = (screened(fitted, form, one, len(sample) // PER_PAIR, ()) for one in left)
+        pairs = tuple(dict.fromkeys(pair for each in products for pair in each))
         freer += [replace(best[0].terms, pairs=pairs)] if pairs else []
         for terms in freer:
             other = attempt(terms)
@@ -887,13 +860,6 @@ def fit_discrete(
     upper = np.concatenate([np.zeros((len(sample), 1)), upper / upper[:, -1:]], axis=1)
     ends = np.stack([upper[real], upper[real[0], real[1] + 1]], axis=1)
     return replace(fit, left_out=(fitted.rows, ends))
-
-
-def _pairs(predictors: Predictors, fit: DiscreteFit, yes: Bools, odds: Floats) -> tuple[tuple[int, int], ...]:
-    """Return products that go with what a logistic regression leaves over."""
-    from scipy.special import expit
-
-    return screened(predictors, fit.terms.paired, yes - expit(odds), len(yes) // PER_PAIR, ())
 
 
 def _with_forest(

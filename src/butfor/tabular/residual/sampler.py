@@ -25,11 +25,9 @@ from butfor.tabular.donors import (
     ReferenceRows,
     StepMass,
     describe,
-    donate_any,
     lower_ends,
     mass_by_counts,
     reference_rows,
-    rows_as_donors,
     rows_of,
     with_observed,
 )
@@ -75,7 +73,7 @@ class ConditionalDistribution:
     numeric: tuple[NumericFit, ...]
     donors: int  # reference rows that donate
     weight: int  # donors' worth of the observed row: the rows of one cluster
-    nearest: NearestRows | None = None  # rows like the input: they donate all columns
+    nearest: Callable[[Design, Array], Ints] | None = None  # rows like the input (n, donors): they donate all columns
     caches: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))  # by column
     leverages: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))
 
@@ -121,10 +119,7 @@ class ConditionalDistribution:
         return rows, place.reshape(count, draws)
 
     def uniforms(self, inputs: int, draws: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
-        """Return a donor of every draw, `donors` for the observed row, and uniforms for all that is drawn besides.
-
-        All of an input's come before those of the next: they do not depend on how many inputs follow.
-        """
+        """Return a donor of every draw, `donors` for the observed row, and uniforms for all that is drawn besides."""
         discrete = len(self.discrete) if self.combinations is None else min(len(self.discrete), 1)
         besides = discrete + (self.gaps is not None)
         if not besides:
@@ -135,19 +130,9 @@ class ConditionalDistribution:
         return np.minimum(donors, self.donors), uniform[..., 1:]
 
     def draw(
-        self,
-        design: Design,
-        inputs: Array,
-        chosen: Ints,
-        draws: int,
-        rng: np.random.Generator,
-        *,
-        unsure: int = 0,
+        self, design: Design, inputs: Array, chosen: Ints, draws: int, rng: np.random.Generator, *, unsure: int = 0
     ) -> Array:
-        """Draw values of the columns `chosen`, (n, draws, columns); the observed row is one donor more.
-
-        With `unsure` the fit is off by as much as its leverages say, by one error for so many draws of an input.
-        """
+        """Draw values of the columns `chosen`, (n, draws, columns); with `unsure` so many have one error of the fit."""
         if self.nearest is not None:
             empty = np.zeros((0, self.donors), np.int64)
             near = self.nearest(design, inputs) if len(inputs) else empty
@@ -191,12 +176,7 @@ class ConditionalDistribution:
         return self.leverages[part.column](np.ascontiguousarray(inputs[:, part.given], np.float64), compute)[:, 0]
 
     def values(
-        self,
-        design: Design,
-        inputs: Array,
-        donors: Ints,
-        uniform: Floats,
-        errors: tuple[Floats, Floats] | None = None,
+        self, design: Design, inputs: Array, donors: Ints, uniform: Floats, errors: tuple[Floats, Floats] | None = None
     ) -> Floats:
         """Return values of `columns` for donors (n, draws) and uniforms (n, draws, besides), (n, draws, columns)."""
         means, odds = (None, None) if errors is None else errors
@@ -250,9 +230,8 @@ class ConditionalDistribution:
         for k, part in enumerate(self.discrete):
             before = [np.broadcast_to(codes, joint.shape) for codes in self.combinations.T[:k]]
             chances = part.probabilities(self.given_codes(design, part, inputs, before))
-            joint *= np.take_along_axis(
-                np.broadcast_to(chances, (*joint.shape, chances.shape[-1])), self.combinations[None, :, k, None], axis=2
-            )[..., 0]
+            chances = np.broadcast_to(chances, (*joint.shape, chances.shape[-1]))
+            joint *= np.take_along_axis(chances, self.combinations[None, :, k, None], axis=2)[..., 0]
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def pattern_probabilities(self, design: Design, inputs: Array) -> Floats:
@@ -336,11 +315,6 @@ def _without_gaps(design: Design, columns: list[int], spikes: Floats) -> Ints:
     return np.flatnonzero(~(np.isnan(values) | (values == spikes)).any(axis=1))
 
 
-def complete(design: Design, fit: ConditionalDistribution) -> Ints:
-    """Return the reference rows that donate numbers, (donors,)."""
-    return _without_gaps(design, [part.column for part in fit.numeric], fit.spikes)
-
-
 def _spikes(design: Design, columns: list[int]) -> Floats:
     """Return the value of a single column of numbers that comes far too often (0 days late, 999 for never); NaN: none.
 
@@ -418,6 +392,11 @@ class NearestRows:
         places = _straight(self.lines, design.matrix(inputs, self.rest, "plain")) / self.scale
         _, rows = self.tree.query(places, self.count)
         return np.asarray(rows).reshape(len(inputs), self.count)
+
+
+def any_rows(design: Design, inputs: Array) -> Ints:
+    """Return all reference rows for each input, (n, rows)."""
+    return np.broadcast_to(np.arange(len(design.rows)), (len(inputs), len(design.rows)))
 
 
 def _straight(lines: Sequence[LinearFit], features: Floats) -> Floats:
@@ -503,6 +482,9 @@ class Residual:
         """Return the distribution of a subset, fitted when it is first needed."""
         targets, rest = self.rows.parts(subset)
         key = tuple(targets.tolist())
+        if key not in self.fits and not len(rest):  # of all columns: any row
+            none, size = np.zeros((1, 0), np.int64), len(self.rows)
+            self.fits[key] = ConditionalDistribution((), None, None, none, np.zeros(0), (), size, 1, any_rows)
         if key not in self.fits:
             self.fits[key] = checked(fit_subset(self.design, targets, rest), self.design, targets, rest)
         return self.fits[key]
@@ -512,8 +494,6 @@ class Residual:
         return [partial(self.fit, one) for key, one in keys.items() if key not in self.fits]
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        if self.rows.is_all(subset):
-            return donate_any(self.rows, inputs, subset, draws, rng)
         chosen = np.asarray(subset.index)
         fresh = self.fit(subset).draw(self.design, inputs, chosen, draws, rng, unsure=self.unsure)
         return fresh.reshape(-1, len(chosen)).astype(inputs.dtype, copy=False)
@@ -535,7 +515,7 @@ class Residual:
 
     def lists(self, subset: Subset) -> bool:
         few_valued = (self.design.once(self.design.few_valued, int(j)) for j in self.rows.parts(subset)[0])
-        if self.rows.is_all(subset) or not all(few_valued):
+        if not all(few_valued):
             return False
         fit = self.fit(subset)
         return fit.nearest is None and fit.combinations is not None and len(fit.combinations) <= LISTED
@@ -553,19 +533,15 @@ class Residual:
         return listed, np.concatenate([observed, joint], axis=1)
 
     def n_donors(self, subset: Subset) -> int | None:
-        return len(self.rows) if self.rows.is_all(subset) else self.fit(subset).n_donors()
+        return self.fit(subset).n_donors()
 
     def donors(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
-        if self.rows.is_all(subset):
-            return rows_as_donors(self.rows, inputs, subset)
         fit = self.fit(subset)
         values, mass = fit.all_donors(self.design, inputs, np.asarray(subset.index))
         return with_observed(inputs, subset, values, mass, fit.donors / fit.weight)
 
     def cdf(self, subset: Subset) -> ColumnDistribution | None:
         """Return the distribution of one column of numbers over steps; None: it has a spike, or few values."""
-        if self.rows.is_all(subset):
-            return None
         fit, column = self.fit(subset), int(subset.index[0])
         if fit.nearest is not None or fit.discrete or len(fit.numeric) != 1 or (fit.patterns == 2).any():
             return None
@@ -589,15 +565,11 @@ class Residual:
         return distribution
 
     def leverage(self, inputs: Array, subset: Subset) -> Floats:
-        if self.rows.is_all(subset):
-            return np.zeros(len(inputs))
         inputs = self.design.keep(inputs)
         parts = [part.leverage(self.design, inputs) for part in self.fit(subset).parts]
         return np.asarray(self.repeated(subset) * np.max([np.zeros(len(inputs)), *parts], axis=0))
 
     def leverage_of_mean(self, inputs: Array, subset: Subset) -> float:
-        if self.rows.is_all(subset):
-            return 0.0
         inputs = self.design.keep(inputs)
         parts = [part.leverage_of_mean(self.design, inputs) for part in self.fit(subset).parts]
         return self.repeated(subset) * max([0.0, *parts])
@@ -611,19 +583,14 @@ class Residual:
         return max(part.repeated for part in numeric) if numeric else len(self.rows) / len(np.unique(clusters))
 
     def held_out_ranks(self, subset: Subset) -> tuple[Ints, Floats] | None:
-        """Return reference rows, and where the fit without a row puts its values, (rows, columns) in (0, 1).
-
-        NaN where a value is no number that is drawn, or missing; None: near rows donate.
-        """
-        if self.rows.is_all(subset):
-            return None
+        """Return reference rows, and ranks of their values by fits without them, (rows, columns); NaN: not drawn."""
         fit = self.fit(subset)
         if fit.nearest is not None:
             return None
         ranks = np.full((len(self.rows), len(subset.index)), np.nan)
         position = {int(j): k for k, j in enumerate(subset.index)}
         for number in fit.numeric:
-            rows = complete(self.design, fit)
+            rows = _without_gaps(self.design, [part.column for part in fit.numeric], fit.spikes)
             low, high = number.ends(self.design, self.rows.values[rows])
             rng = stream(self.design.seed, "residual", "ranks", self.rows.marks[number.column])
             ranks[rows, position[number.column]] = (low + rng.random(fit.donors) * (high - low)) / fit.donors

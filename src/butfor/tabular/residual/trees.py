@@ -178,10 +178,7 @@ class TreeStage:
 def tree_stages(
     features: Floats, targets: Floats, clusters: Ints | None, rng: np.random.Generator, *, of_spread: bool = False
 ) -> list[TreeStage | None]:
-    """Return what trees add to each of the targets (m, c), residuals of rows left out; None: nothing.
-
-    The logarithm of a spread (`of_spread`) is noisier than a mean, and its leaves are larger.
-    """
+    """Return what trees add to each of the targets (m, c), residuals of rows left out; None: nothing."""
     from scipy.optimize import nnls
 
     size, count = targets.shape
@@ -190,7 +187,7 @@ def tree_stages(
         return stages
     spread = np.sqrt((np.clip(targets, *np.quantile(targets, [0.01, 0.99], axis=0)) ** 2).mean(axis=0)) + 1e-300
     scaled = np.clip(targets / spread, -FARTHEST, FARTHEST)
-    leaf = max(6, size // 60) if of_spread else max(3, size // 150)
+    leaf = max(6, size // 60) if of_spread else max(3, size // 150)  # its logarithm is noisier than a mean
     forest = few = grow(features, scaled, clusters, leaf, FIRST, rng)
     gain = scaled**2 - (scaled - forest.left_out / 2) ** 2
     unsure = FEWER_ROWS[0] <= size < FEWER_ROWS[1] and count == 1 and not of_spread
