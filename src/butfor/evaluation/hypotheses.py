@@ -66,6 +66,21 @@ class Hypotheses:
         """The different subsets, by identity: texts share names."""
         return list({id(block.subset): block.subset for block in self.blocks}.values())
 
+    @property
+    def resolution(self) -> Ints:
+        """The resolution of each hypothesis (H,); 0 where none is a part of another."""
+        return np.zeros(self.size, np.int64) if self.layers is None else self.layers.resolution
+
+    @property
+    def parent(self) -> Ints:
+        """The hypothesis that each (H,) is a part of; -1: of none."""
+        return np.full(self.size, -1) if self.layers is None else self.layers.parent
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether parts are drawn only where what they are parts of is chosen."""
+        return self.layers is not None and self.layers.stepwise
+
     @cached_property
     def block_order(self) -> tuple[Ints, Ints]:
         """The hypotheses block by block, and where each block begins among them and the last one ends."""
@@ -511,9 +526,8 @@ class Parts:
 
 def finest_parts(hypotheses: Hypotheses) -> list[list[Subset]]:
     """Return the subsets of each input at the finest resolution at which they are few; at the finest if at none."""
-    layers, parts = hypotheses.layers, [list[Subset]() for _ in hypotheses.input_names]
-    resolution = np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
-    parent = np.full(hypotheses.size, -1) if layers is None else layers.parent
+    parts = [list[Subset]() for _ in hypotheses.input_names]
+    resolution, parent = hypotheses.resolution, hypotheses.parent
     for finest in np.unique(resolution)[::-1]:
         some = resolution <= finest
         leaf = some & ~np.isin(np.arange(hypotheses.size), parent[some])

@@ -13,7 +13,6 @@ import numpy as np
 from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Hypotheses, Job, table_hypotheses
 from butfor.evaluation.items import Items, TableItems
-from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
 from butfor.inference.decisions import Decision, DecisionRule, FlipShare, Intervals
 from butfor.inference.features import Fit
@@ -30,11 +29,7 @@ from butfor.types import Bools, Floats, InputError, Ints, Subset
 CONFIDENCE = 0.95
 FIT_SHARE = 0.2  # of the error level, by subset, where intervals hold together: one fit is shared by all inputs
 MOST_DRAWS = 400
-FIRST_ADDED, GROWTH, GROWTH_OF_FEW = (
-    16,
-    1.25,
-    1.5,
-)  # draws that are added where a decision is still open, and by how much that grows
+FIRST_ADDED, GROWTH, GROWTH_OF_FEW = 16, 1.25, 1.5  # draws added where a decision is open, and how that grows
 DEAR_DRAWS, DEAR_ADDED = 40, 12  # the most draws where each costs much, and the first that are added
 FIRST_DRAWS, FIRST_ROUNDS = 64, 8  # of everything but a subset, where it is asked whether the subset is sufficient
 
@@ -83,7 +78,6 @@ def decide(
     flips: Flips,
     settings: Settings,
     fit: Fit | None,
-    meter: Meter,
     off: Callable[[Floats], Floats] | None = None,
     usable: Bools | None = None,
     resolution: Ints | None = None,
@@ -97,7 +91,7 @@ def decide(
     The cap is `most` draws; of images and texts none are added here unless it is given (`draw_given`). Of draws of
     which some are alike only those that are `different` (H,) count.
     """
-    resolution = _resolution(hypotheses) if resolution is None else resolution
+    resolution = hypotheses.resolution if resolution is None else resolution
     error = _error(hypotheses, fit)
     rule = _rule(hypotheses, settings, settings.level, resolution, usable)
 
@@ -110,7 +104,7 @@ def decide(
     if most is not None or hypotheses.items.shares_subsets:
         cap, first = MOST_DRAWS if most is None else most, max(FIRST_ADDED, FIRST_ROUNDS // 2 * flips.together)
         known = Intervals.none(hypotheses.size)
-        _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap, known), "decision", meter, first)
+        _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap, known), "decision", first)
     counted = shares()
     if different is not None:
         counted = counted.drawn(np.minimum(counted.draws, different))
@@ -133,7 +127,6 @@ def move(
     moves: Moves,
     settings: Settings,
     fit: Fit | None,
-    meter: Meter,
     scale: Scale,
     usable: Bools | None = None,
     different: Ints | None = None,
@@ -143,14 +136,14 @@ def move(
     `scale` is the range of changes (2, n) of each input and the change that is little; `different` is as in `decide`.
     """
     error, (ends, least) = _error(hypotheses, fit), scale
-    rule = _rule(hypotheses, settings, least, _resolution(hypotheses), usable)
+    rule = _rule(hypotheses, settings, least, hypotheses.resolution, usable)
     if settings.test.name in ("sequential", "irt") and hypotheses.items.shares_subsets:  # others are for few draws
 
         def sizes() -> MeanChange:
             return moves.means(error, ends[:, hypotheses.input_of]).turned()
 
         known = Intervals.none(hypotheses.size)
-        _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS, known), "moves", meter)
+        _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS, known), "moves")
     means = changes_seen(hypotheses, moves, ends, error, different)
     low, high = rule.bounds(means)
     unusable = ~np.isfinite(means.mean) | (False if usable is None else ~usable)
@@ -175,7 +168,6 @@ def draw_given(
     flips: Flips | None,
     moves: Moves,
     settings: Settings,
-    meter: Meter,
     scale: Scale,
     usable: Bools | None = None,
     different: Callable[[], Ints | None] | None = None,
@@ -186,7 +178,7 @@ def draw_given(
     to a cap, until it is shown. Every draw that is `different` counts for both questions. Both are valid however
     drawing is stopped.
     """
-    error, (ends, least), layer = _error(hypotheses, None), scale, _resolution(hypotheses)
+    error, (ends, least), layer = _error(hypotheses, None), scale, hypotheses.resolution
     by_flips = _rule(hypotheses, settings, settings.level, layer, usable)
     by_moves = _rule(hypotheses, settings, least, layer, usable)
     dear, cap = is_dear(hypotheses), most_given(hypotheses, settings)
@@ -205,7 +197,7 @@ def draw_given(
         return deciding, moving
 
     size, number = min(DEAR_ADDED if dear else FIRST_ADDED, hypotheses.round_draws), 0
-    meter.stage("given", None)
+    evaluator.counter.stage("given", None)
     while not info_of(hypotheses.sampler).deterministic:
         deciding, moving = still_open()
         wanted = (deciding | moving) & (moves.draws < cap) & (True if usable is None else usable)
@@ -275,21 +267,11 @@ def scale_of_changes(spec: StatisticSpec, settings: Settings, outputs: Floats, r
     return np.stack([here - top, here - bottom]), little
 
 
-def _resolution(hypotheses: Hypotheses) -> Ints:
-    layers = hypotheses.layers
-    return np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
-
-
 def _draw_on(
-    hypotheses: Hypotheses,
-    evaluator: Evaluator,
-    undecided: Callable[[], Ints],
-    label: str,
-    meter: Meter,
-    first: int = FIRST_ADDED,
+    hypotheses: Hypotheses, evaluator: Evaluator, undecided: Callable[[], Ints], label: str, first: int = FIRST_ADDED
 ) -> None:
     """Draw for what is undecided, in growing rounds."""
-    meter.stage(label, None)
+    evaluator.counter.stage(label, None)
     size, number = min(first, hypotheses.round_draws), 0
     while (rows := undecided()).size:
         wanted = np.zeros(hypotheses.size, bool)
@@ -327,7 +309,6 @@ def sufficiency(
     decision: Decision,
     settings: Settings,
     fit: Callable[[Hypotheses], Fit | None] | None,
-    meter: Meter,
 ) -> Stay:
     """The other way round: keep the subset, redraw all the rest; how often does the decision stay? Tables only.
 
@@ -341,18 +322,15 @@ def sufficiency(
     places = [place for place, columns in enumerate(rest) if columns.size]
     kept = [by_name[hypotheses.subset_names[place]].key for place in places]
     subsets = [Subset(f"all but {key}", rest[place]) for key, place in zip(kept, places, strict=True)]
-    share, low, high = (np.ones(hypotheses.size) for _ in range(3))
-    sure = np.ones(hypotheses.size, bool)
+    share, low, high, sure = (*np.ones((3, hypotheses.size)), np.ones(hypotheses.size, bool))
     if subsets:
         turned = table_hypotheses(items, hypotheses.input_names, subsets, hypotheses.sampler, hypotheses.seed)
         rows = (np.arange(len(items))[:, None] * len(hypotheses.subset_names) + np.array(places)).reshape(-1)
-        resolution = None if hypotheses.layers is None else hypotheses.layers.resolution[rows]
         stays = Flips(turned.size, decision, stays=True)
-        meter.stage("sufficient", None)
+        evaluator.counter.stage("sufficient", None)
         watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
         watching.watch(turned, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks])
-        known = None if fit is None else fit(turned)
-        decided = decide(turned, watching, stays, settings, known, meter, resolution=resolution)
+        decided = decide(turned, watching, stays, settings, fit and fit(turned), resolution=hypotheses.resolution[rows])
         share[rows], low[rows], high[rows], sure[rows] = decided.share, decided.low, decided.high, decided.necessary
     return Stay(share, low, high, sure)
 

@@ -27,7 +27,6 @@ from butfor.evaluation.hypotheses import (
     sliced,
 )
 from butfor.evaluation.items import content_digest
-from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import ListsSupport, info_of
 from butfor.inference.adaptive import LEAST_BLOCKS, PILOT
 from butfor.inference.effects import Effects, class_interval, no_effects
@@ -39,6 +38,7 @@ from butfor.inference.selection import COMPETITIONS, Choice, LearningUnits
 from butfor.inference.sequential import LEAST_ACCEPTED, Sequential, Stopping, hopeless
 from butfor.inference.statistics import (
     Evidence,
+    EvidenceKind,
     PartialEvidence,
     Picked,
     StatisticSpec,
@@ -77,7 +77,6 @@ def perform(
     spec: StatisticSpec,
     settings: Settings,
     choice: Choice,
-    meter: Meter,
     stage: str | None = None,
     known: Iterable[PartialEvidence] = (),
     outcomes: Outcomes | None = None,
@@ -90,25 +89,21 @@ def perform(
     total = spec.center + draws
     fixed = test.name != "sequential" and not test.early_stop and spec.picked is None and evaluator.memory is None
     rows = hypotheses.size * (total + len(round_sizes(total, hypotheses.round_draws)))
-    meter.stage(stage or test.name, rows if fixed else None)
-    notes: list[Note] = []
-    interrupted = False
+    evaluator.counter.stage(stage or test.name, rows if fixed else None)
+    notes, interrupted = list[Note](), False
     if test.name == "osft":
-        evidence = osft(hypotheses, evaluator, spec)
+        squared = partial(compared, squared=spec.alternative == "two-sided")
+        evidence = reduced_evidence("z", hypotheses, evaluator, spec, 1, squared)
     elif test.name == "few-shot":
         evidence, spread = few_shot(hypotheses, evaluator, spec, draws, shrunk=test.scale == "shrunk")
         notes += scales(spread, hypotheses.subset_of, hypotheses.subset_names) if test.scale is None else []
     elif settings.rule == "e-bh":
-        evidence = soft_rank(hypotheses, evaluator, spec, draws)
+        evidence = reduced_evidence("e", hypotheses, evaluator, spec, draws, soft_ranked)
     else:
-        evidence, choice, interrupted = _p_values(hypotheses, evaluator, spec, settings, choice, meter, known, outcomes)
-        if (
-            hypotheses.layers is not None
-            and hypotheses.layers.stepwise
-            and test.name == "sequential"
-            and not interrupted
-        ):
-            notes += reach_of_layers(hypotheses.layers.resolution, evidence.draws, evidence.open, draws)
+        drawing = _Drawing(evaluator, spec, settings)
+        evidence, choice, interrupted = drawing.p_values(hypotheses, choice, known, outcomes)
+        if hypotheses.stepwise and test.name == "sequential" and not interrupted:
+            notes += reach_of_layers(hypotheses.resolution, evidence.draws, evidence.open, draws)
         if hypotheses.layers is None:
             notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
     evidence = evidence.without(evaluator.untested(hypotheses.size))
@@ -122,78 +117,68 @@ def perform(
     return Performed(evidence, choice, tuple(notes), interrupted)
 
 
-def _p_values(
-    hypotheses: Hypotheses,
-    evaluator: Evaluator,
-    spec: StatisticSpec,
-    settings: Settings,
-    choice: Choice,
-    meter: Meter,
-    known: Iterable[PartialEvidence],
-    outcomes: Outcomes | None,
-) -> tuple[Evidence, Choice, bool]:
-    """p-values, and whether drawing was interrupted; where parts wait for the larger ones, one resolution at a time."""
-    layers = hypotheses.layers
-    if layers is None or not layers.stepwise:
-        return _drawn(hypotheses, evaluator, spec, settings, choice, meter, known, outcomes)
-    evidence, chosen = None, np.zeros(hypotheses.size, bool)
-    for level in np.unique(layers.resolution):
-        now = (layers.resolution == level) & layers.reached(chosen)
-        if evidence is not None and not now.any():
-            continue
-        some = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if now[block.rows[0]]))
-        meter.stage(f"{settings.test.name}, resolution {level}", None)
-        drawn, choice, interrupted = _drawn(
-            some, evaluator, spec, settings, choice, meter, [not_drawn(np.flatnonzero(~now))], None
-        )
-        evidence = drawn if evidence is None else merged_evidence(evidence, drawn, now)
-        chosen = choice.chosen(evidence.scaled, _members(evidence, settings, hypotheses))
-        meter.set_chosen(int(chosen.sum()))
-        if interrupted:
-            return evidence, choice, True
-    assert evidence is not None
-    return evidence, choice, False
+@dataclass(frozen=True, eq=False)
+class _Drawing:
+    """p-values: exact where all outcomes are known or listed, else by drawing."""
 
+    evaluator: Evaluator
+    spec: StatisticSpec
+    settings: Settings
 
-def _drawn(
-    hypotheses: Hypotheses,
-    evaluator: Evaluator,
-    spec: StatisticSpec,
-    settings: Settings,
-    choice: Choice,
-    meter: Meter,
-    known: Iterable[PartialEvidence],
-    outcomes: Outcomes | None,
-) -> tuple[Evidence, Choice, bool]:
-    """p-values, exact where all outcomes are known or listed, else by drawing; and whether that was interrupted."""
-    test, draws = settings.test, settings.draws_for(hypotheses.size)
-    if outcomes is not None:
-        known_blocks, unknown = outcomes.split(hypotheses)
-        known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
-        hypotheses = replace(hypotheses, blocks=tuple(unknown))
-    listed, others = split_listed(hypotheses)
-    rest = replace(hypotheses, blocks=tuple(others))
-    sure = chain(known, exact(hypotheses, evaluator, spec, listed))
-    chooser = _Chooser(choice)
-    if test.name == "sequential":
-        cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
-        weighted = choice.rule == "adaptive"
-        deep = max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
-        learn = chooser.learn if weighted else None
-        stepwise = (
-            hypotheses.layers is not None and hypotheses.layers.stepwise
-        )  # parts are few, and their family is large
-        at_best = choice.in_families if stepwise else None
-        waits = chooser.waiting if hypotheses.layers is not None else None
-        pilot = PILOT if weighted else 0
-        stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
-        evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left)
-        return evidence, chooser.choice, interrupted
-    if test.early_stop:
-        drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
-        drawn = early_stop(rest, evaluator, spec, draws, test.delta, chooser, meter.set_chosen_rows, sure, drops=drops)
-        return drawn, choice, False
-    return irt(rest, evaluator, spec, draws, sure), choice, False
+    def p_values(
+        self, hypotheses: Hypotheses, choice: Choice, known: Iterable[PartialEvidence], outcomes: Outcomes | None
+    ) -> tuple[Evidence, Choice, bool]:
+        """Return also whether drawing was interrupted; where parts wait for larger ones, one resolution at a time."""
+        layers, settings, meter = hypotheses.layers, self.settings, self.evaluator.counter
+        if layers is None or not layers.stepwise:
+            return self._drawn(hypotheses, choice, known, outcomes)
+        evidence, chosen = None, np.zeros(hypotheses.size, bool)
+        for level in np.unique(layers.resolution):
+            now = (layers.resolution == level) & layers.reached(chosen)
+            if evidence is not None and not now.any():
+                continue
+            some = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if now[block.rows[0]]))
+            meter.stage(f"{settings.test.name}, resolution {level}", None)
+            drawn, choice, interrupted = self._drawn(some, choice, [not_drawn(np.flatnonzero(~now))], None)
+            evidence = drawn if evidence is None else merged_evidence(evidence, drawn, now)
+            chosen = choice.chosen(evidence.scaled, _members(evidence, settings, hypotheses))
+            meter.set_chosen(int(chosen.sum()))
+            if interrupted:
+                return evidence, choice, True
+        assert evidence is not None
+        return evidence, choice, False
+
+    def _drawn(
+        self, hypotheses: Hypotheses, choice: Choice, known: Iterable[PartialEvidence], outcomes: Outcomes | None
+    ) -> tuple[Evidence, Choice, bool]:
+        evaluator, spec, settings, meter = self.evaluator, self.spec, self.settings, self.evaluator.counter
+        test, draws = settings.test, settings.draws_for(hypotheses.size)
+        if outcomes is not None:
+            known_blocks, unknown = outcomes.split(hypotheses)
+            known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
+            hypotheses = replace(hypotheses, blocks=tuple(unknown))
+        listed, others = split_listed(hypotheses)
+        rest = replace(hypotheses, blocks=tuple(others))
+        sure = chain(known, exact(hypotheses, evaluator, spec, listed))
+        chooser = _Chooser(choice)
+        if test.name == "sequential":
+            cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
+            weighted = choice.rule == "adaptive"
+            deep = max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
+            learn, pilot = (chooser.learn, PILOT) if weighted else (None, 0)
+            at_best = choice.in_families if hypotheses.stepwise else None  # parts are few, and their family is large
+            waits = chooser.waiting if hypotheses.layers is not None else None
+            stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
+            evidence, interrupted = sequential(
+                rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left
+            )
+            return evidence, chooser.choice, interrupted
+        if test.early_stop:
+            drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
+            rejected = meter.set_chosen_rows
+            drawn = early_stop(rest, evaluator, spec, draws, test.delta, chooser, rejected, sure, drops=drops)
+            return drawn, choice, False
+        return irt(rest, evaluator, spec, draws, sure), choice, False
 
 
 class _Chooser:
@@ -229,14 +214,13 @@ def estimated(
     evidence: Evidence,
     wanted: Bools,
     settings: Settings,
-    meter: Meter,
 ) -> tuple[Effects, list[Note]]:
     """Effects of the hypotheses wanted; an interruption costs them, not the result."""
     if not wanted.any():
         return no_effects(hypotheses.size), []
     draws = EFFECT_DRAWS[settings.test.name]
     known = spec.picked is None and evaluator.memory is None
-    meter.stage("effects", int(wanted.sum()) * (draws + 1) if known else None)
+    evaluator.counter.stage("effects", int(wanted.sum()) * (draws + 1) if known else None)
     try:
         return fresh_effects(hypotheses, evaluator, spec.link, wanted, evidence.classes, draws, spec.picked), []
     except KeyboardInterrupt:
@@ -473,22 +457,16 @@ def irt(
     return gather("p", hypotheses.size, draws, chain(parts, known))
 
 
-def soft_rank(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, draws: int) -> Evidence:
-    """Return soft-rank e-values, for any dependence between hypotheses (METHODS 5)."""
-    sets = reduced_sets(hypotheses, evaluator, spec, draws, soft_ranked)
+def reduced_evidence(
+    kind: EvidenceKind, hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, draws: int, reduce: Reduction
+) -> Evidence:
+    """Return the evidence of soft-rank e-values (METHODS 5) or of the one-shot feature test, by what `reduce` makes."""
+    sets = reduced_sets(hypotheses, evaluator, spec, draws, reduce)
     parts = (
-        PartialEvidence(rows, e, observed, classes, surprise=below) for rows, (e, observed, classes, below) in sets
+        PartialEvidence(rows, values, observed, classes, surprise=below)
+        for rows, (values, observed, classes, below) in sets
     )
-    return gather("e", hypotheses.size, draws, parts)
-
-
-def osft(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec) -> Evidence:
-    """Return the evidence of the one-shot feature test."""
-    sets = reduced_sets(hypotheses, evaluator, spec, 1, partial(compared, squared=spec.alternative == "two-sided"))
-    parts = (
-        PartialEvidence(rows, z, observed, classes, surprise=below) for rows, (z, observed, classes, below) in sets
-    )
-    return gather("z", hypotheses.size, 1, parts)
+    return gather(kind, hypotheses.size, draws, parts)
 
 
 def few_shot(
