@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,7 +13,7 @@ from butfor.evaluation.items import Items, ListItems, StandIns, TableItems, same
 from butfor.evaluation.samplers import ListsSupport, Sampler, info_of
 from butfor.inference.exact import Support
 from butfor.inference.selection import Layers
-from butfor.streams import stream, streams
+from butfor.streams import stream
 from butfor.types import Array, Batch, Floats, InputError, Ints, Item, ModelError, Subset
 
 BLOCK_VALUES = 2**18  # values of the inputs of one block; fixes the blocks, so it may never follow batch_rows
@@ -303,23 +302,17 @@ class CounterfactualBatch:
 
 
 def draw_all(hypotheses: Hypotheses, jobs: Iterable[Job]) -> Iterator[CounterfactualBatch]:
-    """Yield the counterfactuals of many jobs; their streams are opened together."""
-    left = iter(jobs)
-    while opened := list(islice(left, 128)):
-        keys = [(job.block.subset.key, job.block.key, job.round) for job in opened]
-        # Samplers of images and texts may keep what they draw under their generator's seeds, which only `stream` has.
-        rngs = streams(hypotheses.seed, keys) if hypotheses.items.shares_subsets else [None] * len(opened)
-        for job, rng in zip(opened, rngs, strict=True):
-            yield draw(hypotheses, job, rng)
+    """Yield the counterfactuals of many jobs."""
+    return (draw(hypotheses, job) for job in jobs)
 
 
-def draw(hypotheses: Hypotheses, job: Job, rng: np.random.Generator | None = None) -> CounterfactualBatch:
-    """Draw the counterfactuals of one job; again gives the same bits. `rng` is its stream, if open already."""
+def draw(hypotheses: Hypotheses, job: Job) -> CounterfactualBatch:
+    """Draw the counterfactuals of one job; again gives the same bits."""
     block, items, watch = job.block, hypotheses.items, hypotheses.watch
     inputs = items.block(block.start, block.stop)
     if job.ask is not None:
         inputs = items.take(inputs, job.ask)
-    rng = stream(hypotheses.seed, block.subset.key, block.key, job.round) if rng is None else rng
+    rng = stream(hypotheses.seed, block.subset.key, block.key, job.round)
     try:
         drawn = items.draw(hypotheses.sampler, inputs, block.subset, job.draws, rng)
     except InputError:
@@ -439,25 +432,24 @@ class Together:
     parts: tuple[Proposer, ...]
     overlap: Overlap
     check: CheckOverlap = field(repr=False)
-    sign: str = field(repr=False)
 
     @property
     def blind(self) -> bool:
         return all(map(is_blind, self.parts))
 
     def __call__(self, name: object, item: Item) -> list[Subset]:
-        subsets = unique((subset for part in self.parts for subset in part(name, item)), self.sign)
+        subsets = unique(subset for part in self.parts for subset in part(name, item))
         self.check(name, subsets, item, self.overlap)
         return subsets
 
 
-def join(parts: tuple[Proposer, ...], overlap: Overlap, check: CheckOverlap, what: str, sign: str = " ") -> Together:
-    """Return several proposers as one; `what` names the input in an error, `sign` precedes a number in a name."""
+def join(parts: tuple[Proposer, ...], overlap: Overlap, check: CheckOverlap, what: str) -> Together:
+    """Return several proposers as one; `what` names the input in an error."""
     check_overlap_option(overlap)
     for part in parts:
         if not callable(part):
             raise InputError(f"together takes functions (name, {what}) -> subsets, got {type(part).__name__}")
-    return Together(parts, overlap, check, sign)
+    return Together(parts, overlap, check)
 
 
 def check_overlap_option(overlap: str) -> None:

@@ -13,18 +13,18 @@ import numpy as np
 from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Hypotheses, Job, table_hypotheses
 from butfor.evaluation.items import Items, TableItems
-from butfor.evaluation.samplers import info_of
+from butfor.evaluation.samplers import Sampler, info_of
 from butfor.inference.decisions import Decision, DecisionRule, FlipShare, Intervals
 from butfor.inference.features import Fit
 from butfor.inference.moves import BoundedChange, MeanChange
 from butfor.inference.statistics import StatisticSpec, Target, linked, pick
 from butfor.models.wrap import Wrapped
-from butfor.results.result import Decided, Moved, Stay
+from butfor.results.result import Decided, Fills, Moved, Stay
 from butfor.results.summary import are_probabilities
 from butfor.results.words import Note
 from butfor.run.watchers import Flips, Moves
 from butfor.settings import Settings
-from butfor.types import Bools, Floats, InputError, Ints, Subset
+from butfor.types import Bools, Floats, InputError, Ints, ModelError, Subset
 
 CONFIDENCE = 0.95
 FIT_SHARE = 0.2  # of the error level, by subset, where intervals hold together: one fit is shared by all inputs
@@ -341,3 +341,72 @@ def _error(hypotheses: Hypotheses, fit: Fit | None) -> Floats:
         return np.asarray(1 / fit.rows + fit.leverage)
     rows = info_of(hypotheses.sampler).reference_rows
     return np.full(hypotheses.size, 0.0 if not rows else 1 / rows)
+
+
+# Fills that tell on themselves: odd ones are tried again with real patches; some show the object again. The model's
+# outputs tell the latter: where most fills take the class of the photograph away and a few leave it, the inpainter may
+# have painted there what was removed.
+
+LEAST_FILLS = 5
+OTHER_DRAWS = 10  # real patches that are put in place of odd fills
+LEAVES, TAKES = 0.8, 0.4  # share of an output that a fill with the object leaves at least, and other fills at most
+
+
+def tried_again(
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    sampler: Sampler | None,
+    again: tuple[Moves, Flips | None],
+    chosen: Bools,
+    decided: Decided | None,
+    moved: Moved,
+    fills: Fills,
+) -> Fills:
+    """Return which findings on regions with odd fills hold with draws of another sampler; `again` watches those.
+
+    They do if the mean change is above what is little there, too, in the same direction; and, where a region was called
+    decisive, if the share of other decisions is above the level.
+    """
+    moves, flips = again
+    needed = np.zeros_like(chosen) if decided is None else decided.necessary
+    findings, nothing = fills.odd & (moved.moves | needed | chosen), np.zeros(len(chosen))
+    if sampler is None or not findings.any():
+        return fills
+    watching = replace(evaluator, memory=None, watchers=(moves,) if flips is None else (moves, flips), failed={})
+    try:
+        draw_for(replace(hypotheses, sampler=sampler, watch=None), watching, findings, "other fills", OTHER_DRAWS)
+    except (InputError, ModelError):  # no room for a patch, say
+        return fills
+    far = np.full((2, len(chosen)), np.inf) * np.array([[-1.0], [1.0]])
+    confirmed = findings & (np.nan_to_num(moves.means(nothing, far).mean * np.sign(moved.drop)) > moved.least)
+    if flips is not None and decided is not None:
+        confirmed &= ~needed | (np.nan_to_num(flips.shares(nothing).share) > decided.level)
+    return replace(fills, confirmed=confirmed)
+
+
+def fill_notes(hypotheses: Hypotheses, moves: Moves, fills: Fills, outputs: Floats, findings: Bools) -> list[Note]:
+    """Return notes on findings that are not counted, on fills that are alike, and on some that show the object again.
+
+    `outputs` (n,) are those of the images that their regions change.
+    """
+    notes, doubtful = [], int((fills.doubtful & findings).sum())
+    if doubtful:
+        notes.append(Note("fills-doubtful", "warning", {"count": doubtful, "findings": int(findings.sum())}))
+    alike = (fills.different < 0.5 * moves.draws) & (moves.draws > 1)
+    if alike.any():
+        values = {"regions": int(alike.sum()), "size": hypotheses.size, "draws": int(moves.draws[alike].sum())}
+        notes.append(Note("fills-alike", "warning", {**values, "different": int(fills.different[alike].sum())}))
+    names, counts = list[str](), list[int]()
+    for row in range(hypotheses.size if moves.look.each else 0):
+        left = outputs[hypotheses.input_of[row]] - moves.each(row)
+        whole = float(outputs[hypotheses.input_of[row]])
+        again = int((left >= LEAVES * whole).sum())
+        if whole > 0 and left.size >= LEAST_FILLS and again and np.median(left) <= TAKES * whole:
+            names.append(
+                f"{hypotheses.subset_names[hypotheses.subset_of[row]]} of "
+                f"{hypotheses.input_names[hypotheses.input_of[row]]}"
+            )
+            counts.append(again)
+    if names:
+        notes.append(Note("painted-again", "info", {"regions": names, "fills": sum(counts)}))
+    return notes

@@ -61,32 +61,11 @@ from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, Run
 from butfor.results.result import Control, Decided, Fills, Kept, Moved, Result, Sets
 from butfor.results.summary import are_logits, are_probabilities
 from butfor.results.words import Note, as_note
+from butfor.run import decisions, tests
 from butfor.run.control import LEAST_ROWS, ROWS_FEW, SEEN_Z, control, seen_by_model, size_of
-from butfor.run.decisions import (
-    decide,
-    decided_otherwise,
-    draw_given,
-    is_dear,
-    move,
-    reach_given,
-    scale_of_changes,
-    sufficiency,
-    watch_decisions,
-)
 from butfor.run.enough import Keeps, kept_parts, smallest_sets
-from butfor.run.fills import fill_notes, tried_again
 from butfor.run.proposed import Proposed
-from butfor.run.tests import (
-    Performed,
-    ReadModel,
-    choice_of,
-    chosen_by,
-    cluster_of,
-    estimated,
-    perform,
-    ranked_root,
-)
-from butfor.run.watchers import Different, FirstDraws, Flips, Keeper, Moves
+from butfor.run.watchers import Different, FirstDraws, Flips, Keeper, LookForMoves, Moves, travelling
 from butfor.settings import Settings
 from butfor.streams import stream
 from butfor.types import (
@@ -161,7 +140,9 @@ class RunContext:
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
     uncovered: tuple[int, ...] = ()  # hypotheses whose observed value the sampler cannot draw: never chosen
     immovable: Bools | None = None  # (S,) subsets that the rest of the input fixes: nothing is said of them
-    read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
+    read_model: Callable[[Model, Floats], tests.ReadModel] | None = (
+        None  # the model, its outputs -> what it says by itself
+    )
 
 
 def schedule(hypotheses: Hypotheses, settings: Settings, spec: StatisticSpec) -> tuple[list[int], int]:
@@ -248,7 +229,7 @@ class Start:
     names: tuple[Any, ...] | None
     flips: Flips | None
     plain: Evaluator
-    inside: ReadModel
+    inside: tests.ReadModel
     choice: Choice
     averaged: Target  # what features are of
     notes: tuple[Note, ...]
@@ -287,7 +268,7 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
     """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
     tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
     model = patient(kept.model, tolerance)
-    choice = choice_of(hypotheses, settings, clusters_of_inputs(context, settings))
+    choice = tests.choice_of(hypotheses, settings, clusters_of_inputs(context, settings))
     size = settings.options.batch_rows or context.batch_rows
     failed, n_evaluations = dict[int, str](), 0
     if tolerance.skip:
@@ -297,13 +278,13 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
         hypotheses = with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
     seen = probe(model, hypotheses.items, size, context.describe)
     spec, target, names = _statistic(context, settings, seen)
-    flips = watch_decisions(hypotheses, settings, seen.outputs, decides=context.wrapped.decides)
+    flips = decisions.watch_decisions(hypotheses, settings, seen.outputs, decides=context.wrapped.decides)
     notes = model_notes(seen)
     if flips is not None and settings.decide is None and tolerance == Tolerance():
-        notes += decided_otherwise(context.wrapped, hypotheses.items, seen.outputs, size)
+        notes += decisions.decided_otherwise(context.wrapped, hypotheses.items, seen.outputs, size)
     _fit(hypotheses, report)
     _warn_of_reach(hypotheses, settings, choice)
-    short = None if flips is None or hypotheses.items.shares_subsets else reach_given(hypotheses, settings)
+    short = None if flips is None or hypotheses.items.shares_subsets else decisions.reach_given(hypotheses, settings)
     if short is not None:
         warn_user(str(short), ReachWarning)
         notes.append(short)
@@ -318,7 +299,7 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
         failed=failed,
         remembered=model,
     )
-    inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
+    inside = tests.ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
     if inside.rows:
         meter.count_evaluated(inside.rows)
     start = Start(
@@ -514,7 +495,7 @@ def _warn_of_reach(hypotheses: Hypotheses, settings: Settings, choice: Choice) -
 def clusters_of_inputs(context: RunContext, settings: Settings) -> Ints:
     """Equal for inputs (n,) that are equal, or that the user puts together."""
     names = context.hypotheses.input_names
-    return cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
+    return tests.cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
 
 
 def with_estimates(conclusions: Effects, first: Estimates, fresh: Bools, sure: Bools) -> Effects:
@@ -585,9 +566,9 @@ def run(context: RunContext, settings: Settings) -> Result:
         count, room = context.keep if settings.picked is None else (0, 0)  # a rule rejects some of what is drawn
         keeper = Keeper(count, schedule(hypotheses, settings, start.spec)[1], room)
         memory = remembering(hypotheses, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
-        each = not hypotheses.items.shares_subsets and is_dear(hypotheses)  # images, texts with few draws: one by one
+        each = not hypotheses.items.shares_subsets and decisions.is_dear(hypotheses)  # draws are few: one by one
         logits, target, rounding = _as_probabilities(start), start.spec.target, start.spec.rounding
-        moves = Moves(hypotheses.size, target, settings.link, rounding, each=each, logits=logits)
+        moves = Moves(hypotheses.size, LookForMoves(target, settings.link, travelling(rounding), each, logits))
         different = Different(hypotheses.size)
         watching: tuple[Any, ...] = (keeper, first, moves, *([] if start.flips is None else [start.flips]))
         watching += (different,) if context.judge is not None else ()
@@ -597,7 +578,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         sure = np.zeros(hypotheses.size, bool)  # hypotheses of which all outcomes are known
         for block in [] if outcomes is None else outcomes.split(rest)[0]:
             sure[block.rows] = True
-        done = perform(rest, evaluator, start.spec, settings, start.choice, known=known, outcomes=outcomes)
+        done = tests.perform(rest, evaluator, start.spec, settings, start.choice, known=known, outcomes=outcomes)
         if hypotheses.watch is not None and hypotheses.watch.is_degenerate:
             raise no_chance(hypotheses)
         estimates = without(first.estimates(), evaluator.untested(hypotheses.size))
@@ -613,10 +594,13 @@ def run(context: RunContext, settings: Settings) -> Result:
             odd = np.zeros(hypotheses.size, bool) if odd is None else odd
             fills = Fills(odd, np.zeros(hypotheses.size, bool), different.counts)
             answers_given = conclusions.chosen, conclusions.decided, conclusions.moved
-            again = moves.anew(), None if start.flips is None else Flips(hypotheses.size, start.flips.decision)
-            fills = tried_again(hypotheses, evaluator, context.other_sampler, again, *answers_given, fills)
+            again = (
+                Moves(hypotheses.size, moves.look),
+                None if start.flips is None else Flips(hypotheses.size, start.flips.decision),
+            )
+            fills = decisions.tried_again(hypotheses, evaluator, context.other_sampler, again, *answers_given, fills)
             ends = _scale(start, reference_outputs)[0]
-            notes += fill_notes(hypotheses, moves, fills, ends[1], conclusions.findings)
+            notes += decisions.fill_notes(hypotheses, moves, fills, ends[1], conclusions.findings)
         left = sum(len(block.rows) for block in rest.blocks)
         exact = int(sure.sum()) + rest.size - left if sure.any() else 0
         if not interrupted:
@@ -681,7 +665,7 @@ class Answers:
 def _answers(
     start: Start,
     evaluator: Evaluator,
-    done: Performed,
+    done: tests.Performed,
     estimates: Estimates,
     sure: Bools,
     moves: Moves,
@@ -695,11 +679,11 @@ def _answers(
     context, settings, hypotheses = start.context, start.settings, start.hypotheses
     spec, flips, checked = start.spec, start.flips, start.checked
     untested = evaluator.untested(hypotheses.size)
-    chosen = chosen_by(hypotheses, settings, done)
+    chosen = tests.chosen_by(hypotheses, settings, done)
     chosen[untested] = False
     start.meter.set_chosen(int(chosen.sum()))
     wanted = chosen & (settings.effects is not None) & (not done.interrupted)
-    conclusions, messages = estimated(hypotheses, evaluator, spec, done.evidence, wanted & ~sure, settings)
+    conclusions, messages = tests.estimated(hypotheses, evaluator, spec, done.evidence, wanted & ~sure, settings)
     interrupted = bool(messages)
     if settings.effects == "all":
         conclusions = with_estimates(conclusions, estimates, wanted & ~sure, sure)
@@ -719,24 +703,25 @@ def _answers(
         def counted() -> Ints | None:
             return None if context.judge is None or not different.counts.any() else different.counts
 
-        left_open = draw_given(hypotheses, watching, flips, moves, settings, scale, usable, counted)
+        left_open = decisions.draw_given(hypotheses, watching, flips, moves, settings, scale, usable, counted)
         messages += [] if left_open is None else [left_open]
         counts = counted()
     if flips is not None and finished:
         watching = replace(evaluator, memory=None, watchers=(flips,))
         too_high = None
         if checked is not None and checked.verified is not None:
-            decisions = flips.decision(start.seen.outputs)
-            too_high = partial(checked.verified.off, hypotheses.input_of, hypotheses.subset_of, decisions)
-        decided = decide(hypotheses, watching, flips, settings, fit, too_high, usable, different=counts)
+            made = flips.decision(start.seen.outputs)
+            too_high = partial(checked.verified.off, hypotheses.input_of, hypotheses.subset_of, made)
+        decided = decisions.decide(hypotheses, watching, flips, settings, fit, too_high, usable, different=counts)
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
-            decided = replace(decided, stay=sufficiency(hypotheses, watching, flips.decision, settings, again))
+            stay = decisions.sufficiency(hypotheses, watching, flips.decision, settings, again)
+            decided = replace(decided, stay=stay)
         sets, more = _enough(start, watching, flips.decision, reference_outputs, estimates.effect)
         messages += more
     if (settings.effects is not None or given_x) and finished:
         watching = replace(evaluator, watchers=(moves,))
-        moved = move(hypotheses, watching, moves, settings, fit, scale, usable, counts)
+        moved = decisions.move(hypotheses, watching, moves, settings, fit, scale, usable, counts)
         if not moves.look.logits:
             conclusions = conclusions.widened(moved.low, moved.high, _ends(start, done, wanted & ~sure))
     if not done.interrupted and context.reference is not None and settings.picked is None and enough:
@@ -764,10 +749,10 @@ def _scale(start: Start, reference: Floats | None) -> tuple[Floats, float]:
     outputs = start.seen.outputs
     if _as_probabilities(start):
         outputs = softmax(outputs)
-    return scale_of_changes(start.spec, start.settings, outputs, reference)
+    return decisions.scale_of_changes(start.spec, start.settings, outputs, reference)
 
 
-def _ends(start: Start, done: Performed, fresh: Bools) -> Floats | None:
+def _ends(start: Start, done: tests.Performed, fresh: Bools) -> Floats | None:
     """The least and largest effect (2, H) that a probability allows; None of other outputs.
 
     Effects from `fresh` draws (H,) are of the class that was tested, others of the class with the largest output.
@@ -840,7 +825,7 @@ def _root(start: Start, evaluator: Evaluator) -> tuple[Floats | None, list[Parti
         part
         for block in hypotheses.blocks
         if block.subset.name == name
-        for part in ranked_root(hypotheses, start.spec, block, start.seen.outputs, rows, outputs, show)
+        for part in tests.ranked_root(hypotheses, start.spec, block, start.seen.outputs, rows, outputs, show)
     ]
     rest = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if block.subset.name != name))
     return outputs, evidence, rest

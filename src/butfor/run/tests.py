@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, product
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -227,8 +227,8 @@ def estimated(
         return no_effects(hypotheses.size), [Note("interrupted-effects", "warning")]
 
 
-def choice_of(hypotheses: Hypotheses, settings: Settings, clusters: Ints, calibrated: Bools | None = None) -> Choice:
-    """How hypotheses of this run are chosen; `clusters` (n,) of inputs, `calibrated` (H,)."""
+def choice_of(hypotheses: Hypotheses, settings: Settings, clusters: Ints) -> Choice:
+    """How hypotheses of this run are chosen; `clusters` (n,) of inputs."""
     count = len(np.unique(clusters))
     if settings.rule == "adaptive-strict" and count < LEAST_BLOCKS:
         raise InputError(
@@ -240,7 +240,6 @@ def choice_of(hypotheses: Hypotheses, settings: Settings, clusters: Ints, calibr
         alpha=settings.alpha,
         families=hypotheses.input_of if settings.family == "input" else None,
         layers=hypotheses.layers,
-        calibrated=calibrated,
         draws=settings.draws_for(hypotheses.size),
         floor=floors_of(hypotheses) if settings.rule in COMPETITIONS else None,
         units=LearningUnits(clusters[hypotheses.input_of], _labels(hypotheses, settings.weights_by)),
@@ -274,8 +273,7 @@ def cluster_of(groups: object, names: Sequence[Any], alike: Ints) -> Ints:
         raise InputError(f"groups has {len(labels)} labels for {len(names)} inputs; give one for each input")
     if any(map(_is_missing, labels)):
         raise InputError("groups has no label for some inputs; give one for each input")
-    known = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-    named = np.array([known[label] for label in labels]) + int(alike.max(initial=0)) + 1
+    named = _numbered(labels) + int(alike.max(initial=0)) + 1
     size = int(named.max(initial=0)) + 1
     joined = coo_array((np.ones(len(named)), (alike, named)), shape=(size, size))
     return np.asarray(connected_components(joined, directed=False)[1][alike], np.int64)
@@ -303,8 +301,13 @@ def _labels(hypotheses: Hypotheses, weights_by: object) -> Ints:
             f"weights_by has {len(labels)} labels for {hypotheses.size} hypotheses; give one for each row of "
             "result.table, or a function (input, subset) -> label"
         )
-    known = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-    return np.array([known[label] for label in labels], np.int64)
+    return _numbered(labels)
+
+
+def _numbered(labels: Sequence[Any]) -> Ints:
+    """Return a number for each label, equal for equal ones."""
+    numbers = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    return np.array([numbers[label] for label in labels], np.int64)
 
 
 def _label(weights_by: Callable[[Any, str], object], name: object, subset: str) -> object:
@@ -384,10 +387,8 @@ class ReduceSets:
     def __call__(
         self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]
     ) -> tuple[list[Floats], list[tuple[int, tuple[Array, ...]]], list[Floats]]:
-        before: list[Floats] = []
         done: list[tuple[int, tuple[Array, ...]]] = []
-        parts: list[Floats] = []
-        start = 0
+        before, parts, start = list[Floats](), list[Floats](), 0
         for job, one in zip(jobs, outputs, strict=True):
             if job.round == 0 or parts:
                 parts.append(one)
@@ -502,21 +503,9 @@ def early_stop(
     `choose` takes p-values (H,) and the family (H,); `set_chosen` is given what is rejected so far.
     """
     state = EarlyStop(hypotheses.size, draws, delta, gather("p", hypotheses.size, 0, known), drops, choose)
-    total, centre = spec.center + draws, None
-    if spec.center:  # the pilot draws stand first in the stream, as they do in the fixed-K run
-        centre = np.zeros((hypotheses.size, evaluator.n_outputs))
-        jobs = _span_jobs(hypotheses, np.ones(hypotheses.size, bool), (0, spec.center), total)
-        for unit, sums in evaluator.summaries(hypotheses, jobs, lambda _: SumOutputs(spec.link)):
-            for job, one in zip(unit, sums, strict=True):
-                centre[job.rows] += one
-        centre /= spec.center
-    mark = content_digest((spec, centre))
-
-    def counts_of(unit: tuple[Job, ...]) -> CountVaried:
-        inputs = np.concatenate([job.inputs for job in unit])
-        middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
-        return CountVaried(spec.at(inputs), middle, mark)
-
+    total = spec.center + draws  # the pilot draws stand first in the stream, as they do in the fixed-K run
+    pilots = _span_jobs(hypotheses, np.ones(hypotheses.size, bool), (0, spec.center), total)
+    counts_of = _counting(CountVaried, spec, _pilot_centre(hypotheses, evaluator, spec, pilots))
     while True:
         rejected, wanted = state.rejected_and_wanted()
         set_chosen(rejected)
@@ -533,6 +522,19 @@ def early_stop(
         state.give_up(evaluator.untested(hypotheses.size))
 
 
+def _pilot_centre(
+    hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, pilots: Iterable[Job]
+) -> Floats | None:
+    """Mean outputs (H, outputs) of the pilot draws, where the statistic has a centre."""
+    if not spec.center:
+        return None
+    centre = np.zeros((hypotheses.size, evaluator.n_outputs))
+    for unit, sums in evaluator.summaries(hypotheses, pilots, lambda _: SumOutputs(spec.link)):
+        for job, one in zip(unit, sums, strict=True):
+            centre[job.rows] += one
+    return centre / spec.center
+
+
 @dataclass(frozen=True)
 class SumOutputs:
     """Sums of outputs (n, outputs) over the draws of each job of a unit, on the scale of the test."""
@@ -541,6 +543,23 @@ class SumOutputs:
 
     def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Floats]:  # noqa: ARG002
         return [linked(snap(one[:, 1:]), self.link).sum(axis=1) for one in outputs]
+
+
+Counting = TypeVar("Counting")
+
+
+def _counting(
+    kind: Callable[[StatisticSpec, Floats | None, bytes], Counting], spec: StatisticSpec, centre: Floats | None
+) -> Callable[[tuple[Job, ...]], Counting]:
+    """Return what makes the summary of a unit, with the statistic and the centres (H, outputs) of its own."""
+    mark = content_digest((spec, centre))
+
+    def summary_of(unit: tuple[Job, ...]) -> Counting:
+        inputs = np.concatenate([job.inputs for job in unit])
+        middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
+        return kind(spec.at(inputs), middle, mark)
+
+    return summary_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -594,10 +613,11 @@ def sequential(
     try:
         for part in known:
             test.add_exact(part)
-        centre = _pilot_centre(hypotheses, evaluator, spec)
-        mark = content_digest((spec, centre))
+        pilots = (Job(block, spec.center, "pilot") for block in hypotheses.blocks)
+        centre = _pilot_centre(hypotheses, evaluator, spec, pilots)
+        hits_of = _counting(CountHits, spec, centre)
         while batch := test.next_batch():
-            _sequential_round(hypotheses, evaluator, spec, test, batch, centre, mark)
+            _sequential_round(hypotheses, evaluator, spec, test, batch, centre, hits_of)
             test.give_up(evaluator.untested(hypotheses.size))
             chosen, goes_on = test.look()
             set_chosen(chosen)
@@ -610,27 +630,6 @@ def sequential(
     return test.evidence(interrupted), interrupted
 
 
-def _pilot_centre(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec) -> Floats | None:
-    """Mean outputs (H, outputs) of the pilot draws, where the statistic has a centre."""
-    if not spec.center:
-        return None
-    centre = np.empty((hypotheses.size, evaluator.n_outputs))
-    pilots = (Job(block, spec.center, "pilot") for block in hypotheses.blocks)
-    for jobs, means in evaluator.summaries(hypotheses, pilots, lambda _: MeanOutputs(spec.link)):
-        centre[np.concatenate([job.rows for job in jobs])] = means
-    return centre
-
-
-@dataclass(frozen=True)
-class MeanOutputs:
-    """Mean outputs (n, outputs) of the draws of a unit, on the scale of the test."""
-
-    link: str | None
-
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> Floats:  # noqa: ARG002
-        return np.concatenate([linked(snap(one[:, 1:]), self.link).mean(axis=1) for one in outputs])
-
-
 def _sequential_round(
     hypotheses: Hypotheses,
     evaluator: Evaluator,
@@ -638,7 +637,7 @@ def _sequential_round(
     test: Sequential,
     batch: int,
     centre: Floats | None,
-    mark: bytes,
+    hits_of: Callable[[tuple[Job, ...]], CountHits],
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
     by_part = hypotheses.items.shares_subsets and evaluator.memory is None
@@ -648,13 +647,7 @@ def _sequential_round(
             hits = _hits(job.rows, job.inputs, outputs, spec, centre)
             test.count(job.rows, *hits, spec.picked.accept(outputs[:, 1:]))
         return
-
-    def summary_of(unit: tuple[Job, ...]) -> CountHits:
-        inputs = np.concatenate([job.inputs for job in unit])
-        middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
-        return CountHits(spec.at(inputs), middle, mark)
-
-    for unit, counts in evaluator.summaries(hypotheses, jobs, summary_of):
+    for unit, counts in evaluator.summaries(hypotheses, jobs, hits_of):
         for (rows, _, _), hits in zip(_alike(unit), counts, strict=True):
             test.count(rows, *hits)
 
