@@ -166,18 +166,13 @@ def osft(*, center: int | None = None) -> Procedure:
     return Procedure("osft", draws=1, center=None if center is None else whole("center", center, 1))
 
 
-BY_NAME: dict[str, Callable[[], Procedure]] = {
-    "irt": irt,
-    "sequential": sequential,
-    "few-shot": few_shot,
-    "osft": osft,
-}
+BY_NAME: dict[str, Callable[[], Procedure]] = {"irt": irt, "sequential": sequential, "few-shot": few_shot, "osft": osft}
 
 
 def procedure(test: object, draws: object = None) -> Procedure:
     """A test by its name or as it is, with the draws that were asked for beside it."""
     if not isinstance(test, Procedure):
-        if test in (irt, sequential, few_shot, osft):
+        if test in BY_NAME.values():
             raise InputError(
                 "test is a function of butfor; call it: test=butfor.irt(), sequential(), few_shot(), osft()"
             )

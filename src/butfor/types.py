@@ -21,7 +21,6 @@ Batch = Any  # an array (n, width), a frame, or a list of n images or texts
 Item = Any  # one input: a row, an image, a text, or a mapping of such parts
 
 Alternative = Literal["greater", "less", "two-sided"]
-Rule = Literal["bh", "by", "holm", "bonferroni", "e-bh", "knockoff+", "seqstep"]
 Family = Literal["run", "input"]
 Model = Callable[[Batch], Any]  # a batch of n inputs -> array (n,) or (n, outputs)
 

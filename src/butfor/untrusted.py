@@ -76,7 +76,7 @@ def read_bounded(path: Path, what: str, most: int = MOST_FILE) -> bytes:
     return content
 
 
-def read_json(path: Path, what: str, most: int = MOST_FILE) -> Any:
+def read_json(path: Path, what: str) -> Any:
     """Read a UTF-8 file of JSON; an error is one sentence.
 
     >>> import tempfile
@@ -85,7 +85,7 @@ def read_json(path: Path, what: str, most: int = MOST_FILE) -> Any:
     ...     read_json(Path(folder, "a.json"), "the file")
     {'a': 1}
     """
-    content = read_bounded(path, what, most)
+    content = read_bounded(path, what)
     try:
         return parse_json(content.decode("utf-8-sig"))
     except ValueError as error:  # UnicodeDecodeError is one

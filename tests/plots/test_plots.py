@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex, to_rgb
 
 import butfor
 from butfor.plots import shap_values
-from butfor.plots.accessor import NAMES as PLOTS
+from butfor.plots.display import NAMES as PLOTS
 from butfor.plots.style import CHOSEN, REST
 from butfor.types import InputError
 

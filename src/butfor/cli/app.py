@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from butfor._version import __version__
-from butfor.cli.contexts import context
-from butfor.cli.media import image, text
+from butfor.cli.media import context, image, text
 from butfor.cli.options import (
     CALLED,
     Interrupted,

@@ -1,16 +1,18 @@
-"""`butfor image` and `butfor text`: regions of photographs, and words of texts."""
+"""`butfor image`, `butfor text` and `butfor context`: regions of photographs, words of texts, parts of prompts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import typer
 
 from butfor.cli.options import (
     FOLDER,
     MODEL,
+    RUN,
     TEST,
     Output,
     Trust,
@@ -55,7 +57,6 @@ INPAINTER_HELP = (
     "file.py:function, or diffusers:NAME."
 )
 DIVERSIFY_HELP = "Draw from a network that always fills alike by changing what it sees; any test but osft needs it."
-CHECK_HELP = "Rank real patches among their draws; writes ranks.png."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,7 @@ class Inpainter:
         bool, opt("Run four times more with every region moved diagonally, and compare.", "--sensitivity")
     ] = False
     pixels: Annotated[int, opt("How far --sensitivity moves them.")] = 1
-    check: Annotated[bool, opt(CHECK_HELP, "--check-sampler")] = False
+    check: Annotated[bool, opt("Rank real patches among their draws; writes ranks.png.", "--check-sampler")] = False
     fills: Annotated[Path | None, opt("Folder that keeps the fills for other runs. Default: fills in --out.")] = None
 
 
@@ -191,11 +192,8 @@ CORPUS_HELP = (
     "Labelled texts, a file as in --texts, in place of --sampler: words are drawn among those that are as common in "
     "every class of it."
 )
-LABELS_HELP = "Column of --corpus with the class of each text."
 AMONG_HELP = "plain: small-infiller draws only words that are as common in praise as in blame; or a file of words."
 LISTED_HELP = "Evaluate so many of the likeliest fills for an exact p-value instead of drawing (sequential, irt)."
-FUNCTION_HELP = "What a network's outputs go through: softmax, sigmoid or none."
-EFFECTS_HELP = "Estimate effects from fresh draws."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,14 +203,14 @@ class TextModel:
     tokenizer: Annotated[str | None, opt("tokenizer.json, or a folder with one, of an ONNX model.")] = None
     classes: Annotated[str | None, opt("Names of the outputs: negative,positive.")] = None
     limit: Annotated[int | None, opt("Pieces that an ONNX model takes; longer texts are refused.")] = None
-    function: Annotated[str | None, opt(FUNCTION_HELP)] = None
+    function: Annotated[str | None, opt("What a network's outputs go through: softmax, sigmoid or none.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
     panel = TEST
     corpus: Annotated[str | None, opt(CORPUS_HELP)] = None
-    labels: Annotated[str | None, opt(LABELS_HELP)] = None
+    labels: Annotated[str | None, opt("Column of --corpus with the class of each text.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +253,7 @@ def text(
     units: Units,
     infiller: Infiller,
     domain: Corpus,
-    effects: Annotated[bool, opt(EFFECTS_HELP, "--effects/--no-effects", panel=TEST)] = True,
+    effects: Annotated[bool, opt("Estimate effects from fresh draws.", "--effects/--no-effects", panel=TEST)] = True,
     output: Output,
     **settings: Any,
 ) -> None:
@@ -296,3 +294,109 @@ def text(
     summary = harmless(result.summary())  # names are parts of texts
     finish(output, lambda: f"{summary}\n{found_in(result)}", result.to_json)
     stopped_early(result, output)
+
+
+LANGUAGE_MODEL_HELP = (
+    "http://127.0.0.1:8080/v1 (any server of OpenAI's protocol; the key comes from the environment), file.py:function "
+    "(from a list of prompts to a list of answers), or small-reader, the embedded network."
+)
+PROMPTS_HELP = (
+    'A .jsonl or .json file: {"question": ..., "passages": [...]}, {"parts": {...}, "question": ...} or '
+    '{"messages": [...]}, with a "name" and an "answer" if you like.'
+)
+FOILS_HELP = (
+    "What might have stood there: a .txt file (a text a line), .jsonl or .json of texts, {text, kind} or lists by "
+    "kind; or drop, which deletes the part and promises nothing."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModel:
+    """A language model, and how it is asked."""
+
+    panel = MODEL
+    model: Annotated[str, opt(LANGUAGE_MODEL_HELP)]
+    served: Annotated[str | None, opt("The name of the model at the server.")] = None
+    api: Annotated[str, opt("completions, chat or llama.cpp: what the server speaks.")] = "completions"
+    key: Annotated[str, opt("The environment variable that holds the key; never the key.")] = "OPENAI_API_KEY"
+    max_tokens: Annotated[int, opt("Longest answer of a server, in tokens.")] = 32
+    temperature: Annotated[float, opt("Of a server's answers; above 0 give --samples.")] = 0.0
+    concurrency: Annotated[int, opt("Requests under way at a time.")] = 4
+
+    def load(self) -> Any:
+        from butfor.context.files import model_named
+
+        return model_named(**vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contexts:
+    """Prompts, foils, and what is asked of them."""
+
+    panel = TEST
+    prompts: Annotated[Path, opt(PROMPTS_HELP)]
+    foils: Annotated[str, opt(FOILS_HELP)]
+    parts: Annotated[str | None, opt("zoom, or the names of parts: passage 1,passage 2. Default: all with foils.")] = (
+        None
+    )
+    same: Annotated[str, opt("normalised or exact: when two answers are the same.")] = "normalised"
+    level: Annotated[float, opt("The share of foils above which a part is decisive.")] = 0.5
+    alpha: Annotated[float, opt("Share of the parts called decisive that may be wrong on average.")] = 0.1
+    draws: Annotated[int, opt("The most foils of a part.")] = 10
+    samples: Annotated[int, opt("Above 1 for a model that answers by chance.")] = 1
+    enough: Annotated[float, opt("How often the answer must stay for parts to be enough; 0 does not look.")] = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    panel = RUN
+    budget: Annotated[int | None, opt("The most calls; the run ends there with what is decided.")] = None
+    dry_run: Annotated[bool, opt("Say how many calls and tokens it takes at most, and stop.", "--dry-run")] = False
+    run_dir: Annotated[Path | None, opt("Folder that keeps every answer until the run is done. Default: OUT/run.")] = (
+        None
+    )
+
+
+@command()
+def context(*, model: LanguageModel, contexts: Contexts, spending: Spending, output: Output) -> None:
+    """Test the passages, examples, turns or instructions of prompts; write result.butfor, table.csv and report.html."""
+    from butfor.context.ask import FILE
+    from butfor.context.explain import cost, explain
+    from butfor.context.files import read_foils, read_prompts
+    from butfor.context.result import write_folder
+
+    with working(output):
+        prompts, answers = read_prompts(contexts.prompts)
+        foils = "drop" if contexts.foils == "drop" else read_foils(contexts.foils)
+        answering = model.load()
+        parts: Literal["zoom"] | list[str] | None = None
+        if contexts.parts is not None:
+            parts = "zoom" if contexts.parts == "zoom" else [one.strip() for one in contexts.parts.split(",")]
+        given = {name: value for name, value in vars(contexts).items() if name not in ("prompts", "foils")}
+        size: dict[str, Any] = {**given, "parts": parts, "enough": contexts.enough or None}
+        most = cost(answering, prompts, foils, **size)
+        words = (
+            f"at most {most.calls:,} calls and about {most.tokens:,} tokens of prompts; where few parts matter about "
+            f"{most.likely:,} calls"
+        )
+        if model.temperature > 0 and contexts.samples < 3:
+            typer.echo("note: answers by chance (--temperature above 0) need --samples 3 or more", err=True)
+        if spending.dry_run:
+            typer.echo(words, err=True)
+            return
+        if not output.quiet:
+            typer.echo(f"note: {words}", err=True)
+        with kept(spending.run_dir, output.out, FILE) as folder:
+            result = explain(
+                answering,
+                prompts,
+                foils,
+                answer=answers,
+                seed=output.seed,
+                budget=spending.budget,
+                run_dir=folder,
+                progress=bar(output),
+                **size,
+            )
+            write_folder(result, output.out)
+    finish(output, result.marked, result.to_json)

@@ -85,15 +85,8 @@ def _panel_options(kind: Any) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[one.name])
 
 
-NOT_TYPED = (
-    "y",
-    "groups",
-    "reference_groups",
-    "weights_by",
-    "seed",
-    "options",
-    "progress",
-)  # columns of a file, or of every command
+# columns of a file, or of every command
+NOT_TYPED = ("y", "groups", "reference_groups", "weights_by", "seed", "options", "progress")
 HELPS = {  # where the library takes an object or a function
     "test": f"One of {', '.join(get_args(TestName))}. Default: sequential for tables and texts, few-shot for images.",
     "rule": f"One of {', '.join(get_args(RuleName))}: how hypotheses are chosen from the evidence. The default fits "
@@ -287,8 +280,11 @@ def stop_on_sigterm() -> None:
 
 
 @contextmanager
-def kept(run_dir: Path | None, out: Path) -> Iterator[Path]:
-    """Yield the run directory: what is finished stays there until the result is written; errors say how to go on."""
+def kept(run_dir: Path | None, out: Path, answers: str = FILE) -> Iterator[Path]:
+    """Yield the run directory: what is finished stays there until the result is written; errors say how to go on.
+
+    `answers` is the file that it stays in.
+    """
     from butfor.models import ModelUnreachable
 
     folder = run_dir or out / "run"
@@ -299,7 +295,8 @@ def kept(run_dir: Path | None, out: Path) -> Iterator[Path]:
             yield folder
     except BaseException as error:
         refused = isinstance(error, InputError) and not isinstance(error, ModelUnreachable)
-        if (folder / FILE).exists() and not (refused and folder in missing and not holds_units(folder)):
+        useless = answers == FILE and refused and folder in missing and not holds_units(folder)
+        if (folder / answers).exists() and not useless:
             if isinstance(error, KeyboardInterrupt):
                 again = AGAIN.format(out=run_dir or out)
                 raise Interrupted(f"stopped; what is finished is kept; go on with: {again}") from error
@@ -313,6 +310,9 @@ def kept(run_dir: Path | None, out: Path) -> Iterator[Path]:
             with suppress(OSError):
                 one.rmdir()
         raise
+    if answers != FILE:  # a journal clears up by itself
+        (folder / answers).unlink(missing_ok=True)
+        clear(folder)
 
 
 def remember(folder: Path) -> None:

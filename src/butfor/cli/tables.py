@@ -110,9 +110,7 @@ class Columns:
 TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
 CLUSTERS_HELP = "Column whose equal values mark rows that belong together, as several of one person; not for the model."
 REFERENCE_GROUPS_HELP = "Column of the reference whose equal values mark rows that belong together; not for the model."
-H_HELP = "Exceedances at which the sequential test stops. Default: 10."
 EARLY_STOP_HELP = "With --test irt: the same answer for fewer model evaluations."
-SCALE_HELP = "shrunk: for --test few-shot where subsets differ in scale."
 
 
 @command()
@@ -126,9 +124,9 @@ def explain(
     clusters: Annotated[str | None, opt(CLUSTERS_HELP, panel=ROWS)] = None,
     reference_groups: Annotated[str | None, opt(REFERENCE_GROUPS_HELP, panel=ROWS)] = None,
     sampler: SamplerName = "auto",
-    h: Annotated[int | None, opt(H_HELP, panel=TEST)] = None,
+    h: Annotated[int | None, opt("Exceedances at which the sequential test stops. Default: 10.", panel=TEST)] = None,
     early_stop: Annotated[bool, opt(EARLY_STOP_HELP, "--early-stop", panel=TEST)] = False,
-    scale: Annotated[str | None, opt(SCALE_HELP, panel=TEST)] = None,
+    scale: Annotated[str | None, opt("shrunk: for --test few-shot where subsets differ in scale.", panel=TEST)] = None,
     output: Output,
     **settings: Any,
 ) -> None:
@@ -243,7 +241,6 @@ def global_(
 CHECK, SHARE = "check.png", 0.2
 HELD_OUT_HELP = "CSV or .parquet file with rows of the population of the reference that the sampler is not fitted on."
 BOX_HELP = f"Compare also the outputs on real rows and on draws: {MODEL_HELP}"
-ALPHA_HELP = "Share of checks that call a right sampler wrong. Default: 0.03."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +278,7 @@ class HeldOut:
     only=("draws", "alpha"),
     without=("index",),
     draws="Counterfactuals of each held-out row. Default: 99.",
-    alpha=ALPHA_HELP,
+    alpha="Share of checks that call a right sampler wrong. Default: 0.03.",
 )
 def check(
     *,

@@ -27,7 +27,6 @@ from butfor.evaluation.hypotheses import (
     Job,
     Watch,
     draw,
-    draw_all,
     listed_block,
     no_chance,
 )
@@ -373,7 +372,7 @@ def evaluate_task(stage: Stage, task: Task) -> TaskResult:
     calls = _Calls(stage, task.known)
     watch = Watch(stage.hypotheses.items.costly) if task.watched else None
     hypotheses = replace(stage.hypotheses, watch=watch)
-    batches = _drawn(stage, hypotheses, task, calls.failed)
+    batches = list(_drawn(hypotheses, stage.tolerance, task.jobs, calls.failed))
     outputs = calls.outputs(batches)
     if stage.tolerance.skip:
         for batch, of_batch in zip(batches, outputs, strict=True):
@@ -400,13 +399,8 @@ def evaluate_task(stage: Stage, task: Task) -> TaskResult:
 
 def draw_task(stage: Stage, task: Task) -> None:
     """Draw what a task needs, to see whether that can be done."""
-    _drawn(stage, replace(stage.hypotheses, watch=None), task, {})
-
-
-def _drawn(stage: Stage, hypotheses: Hypotheses, task: Task, failed: dict[int, str]) -> list[CounterfactualBatch]:
-    if stage.tolerance == Tolerance():
-        return list(_draw_or_list(hypotheses, task.jobs))
-    return list(_draw_if_possible(hypotheses, stage.tolerance, task.jobs, failed))
+    for _ in _drawn(replace(stage.hypotheses, watch=None), stage.tolerance, task.jobs, {}):
+        pass
 
 
 def _sample(seed: int, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> tuple[int, Ints, Floats]:
@@ -423,27 +417,23 @@ def _sample(seed: int, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> tu
     return number, inputs, outputs[number][inputs]
 
 
-def _draw_or_list(hypotheses: Hypotheses, jobs: tuple[Job, ...]) -> Iterator[CounterfactualBatch]:
-    if jobs[0].round == SUPPORT:
-        return (listed_block(hypotheses, job.block) for job in jobs)
-    return draw_all(hypotheses, jobs)
-
-
-def _draw_if_possible(
+def _drawn(
     hypotheses: Hypotheses, tolerance: Tolerance, jobs: tuple[Job, ...], failed: dict[int, str]
 ) -> Iterator[CounterfactualBatch]:
-    """Draw where the sampler may take only so long, or fail: what it cannot draw is left as it is observed."""
+    """Draw or list; where the sampler may take only so long, or fail, what it cannot draw is left as it is observed."""
     for job in jobs:
-        draw_job = partial(lambda job: next(_draw_or_list(hypotheses, (job,))), job)
+        listed = job.round == SUPPORT
+        draw_job = partial(listed_block, hypotheses, job.block) if listed else partial(draw, hypotheses, job)
         try:
             yield again(partial(within, tolerance.timeout, draw_job), TRIES if tolerance.skip else 1)
         except (TimeoutError, ModelError) as error:
             if not tolerance.skip:
-                slow = f"the sampler gave {error} on {hypotheses.name_of(job.block)}"
-                raise ModelError(slow if isinstance(error, TimeoutError) else str(error)) from error
+                if isinstance(error, TimeoutError):
+                    raise ModelError(f"the sampler gave {error} on {hypotheses.name_of(job.block)}") from error
+                raise
             failed.update(dict.fromkeys(job.rows.tolist(), f"the sampler failed: {error}"))
             batch = draw(replace(hypotheses, sampler=Unchanged(), watch=None), job)
-            if job.round == SUPPORT:
+            if listed:
                 mass = np.full((len(job.rows), job.draws), 1 / job.draws)
                 batch = replace(batch, support=Support(mass, np.zeros(len(mass)), np.zeros(len(mass))))
             yield batch

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,7 +13,7 @@ from butfor.evaluation.items import Items, ListItems, StandIns, TableItems, same
 from butfor.evaluation.samplers import ListsSupport, Sampler, info_of
 from butfor.inference.exact import Support
 from butfor.inference.selection import Layers
-from butfor.streams import stream, streams
+from butfor.streams import stream
 from butfor.types import Array, Batch, Floats, InputError, Ints, Item, ModelError, Subset
 
 BLOCK_VALUES = 2**18  # values of the inputs of one block; fixes the blocks, so it may never follow batch_rows
@@ -65,6 +64,21 @@ class Hypotheses:
     def subsets(self) -> list[Subset]:
         """The different subsets, by identity: texts share names."""
         return list({id(block.subset): block.subset for block in self.blocks}.values())
+
+    @property
+    def resolution(self) -> Ints:
+        """The resolution of each hypothesis (H,); 0 where none is a part of another."""
+        return np.zeros(self.size, np.int64) if self.layers is None else self.layers.resolution
+
+    @property
+    def parent(self) -> Ints:
+        """The hypothesis that each (H,) is a part of; -1: of none."""
+        return np.full(self.size, -1) if self.layers is None else self.layers.parent
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether parts are drawn only where what they are parts of is chosen."""
+        return self.layers is not None and self.layers.stepwise
 
     @cached_property
     def block_order(self) -> tuple[Ints, Ints]:
@@ -288,23 +302,17 @@ class CounterfactualBatch:
 
 
 def draw_all(hypotheses: Hypotheses, jobs: Iterable[Job]) -> Iterator[CounterfactualBatch]:
-    """Yield the counterfactuals of many jobs; their streams are opened together."""
-    left = iter(jobs)
-    while opened := list(islice(left, 128)):
-        keys = [(job.block.subset.key, job.block.key, job.round) for job in opened]
-        # Samplers of images and texts may keep what they draw under their generator's seeds, which only `stream` has.
-        rngs = streams(hypotheses.seed, keys) if hypotheses.items.shares_subsets else [None] * len(opened)
-        for job, rng in zip(opened, rngs, strict=True):
-            yield draw(hypotheses, job, rng)
+    """Yield the counterfactuals of many jobs."""
+    return (draw(hypotheses, job) for job in jobs)
 
 
-def draw(hypotheses: Hypotheses, job: Job, rng: np.random.Generator | None = None) -> CounterfactualBatch:
-    """Draw the counterfactuals of one job; again gives the same bits. `rng` is its stream, if open already."""
+def draw(hypotheses: Hypotheses, job: Job) -> CounterfactualBatch:
+    """Draw the counterfactuals of one job; again gives the same bits."""
     block, items, watch = job.block, hypotheses.items, hypotheses.watch
     inputs = items.block(block.start, block.stop)
     if job.ask is not None:
         inputs = items.take(inputs, job.ask)
-    rng = stream(hypotheses.seed, block.subset.key, block.key, job.round) if rng is None else rng
+    rng = stream(hypotheses.seed, block.subset.key, block.key, job.round)
     try:
         drawn = items.draw(hypotheses.sampler, inputs, block.subset, job.draws, rng)
     except InputError:
@@ -482,9 +490,8 @@ class Parts:
 
 def finest_parts(hypotheses: Hypotheses) -> list[list[Subset]]:
     """Return the subsets of each input at the finest resolution at which they are few; at the finest if at none."""
-    layers, parts = hypotheses.layers, [list[Subset]() for _ in hypotheses.input_names]
-    resolution = np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
-    parent = np.full(hypotheses.size, -1) if layers is None else layers.parent
+    parts = [list[Subset]() for _ in hypotheses.input_names]
+    resolution, parent = hypotheses.resolution, hypotheses.parent
     for finest in np.unique(resolution)[::-1]:
         some = resolution <= finest
         leaf = some & ~np.isin(np.arange(hypotheses.size), parent[some])

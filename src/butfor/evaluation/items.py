@@ -1,4 +1,9 @@
-"""The inputs of a run. All that differs between rows of a table and a list of images or texts is here."""
+"""The inputs of a run: rows of a table (`TableItems`), or images, texts, inputs of several parts (`ListItems`).
+
+All that differs between them is here, in the same methods. Below `drawn` are new versions of each input, an array
+(n, draws, columns) or n lists; `values` are versions of inputs, input-major, an array (n * versions, columns) or
+a list.
+"""
 
 from __future__ import annotations
 
@@ -104,51 +109,6 @@ def _content(value: object) -> Iterator[bytes]:
         yield f"{name} ".encode()
 
 
-Draws = Any  # new versions of each input: an array (n, draws, columns), or n lists of images or texts
-Values = Any  # versions of inputs, input-major: an array (n * versions, columns), or a list of images or texts
-
-
-class Items(Protocol):
-    """The inputs of a run: rows of a table (`TableItems`), or images, texts, inputs of several parts (`ListItems`)."""
-
-    @property
-    def shares_subsets(self) -> bool: ...  # whether every input has the same subsets
-    @property
-    def costly(self) -> bool: ...  # whether a draw costs so much that a sampler without chance is refused at once
-
-    def __len__(self) -> int: ...
-    def block(self, start: int, stop: int) -> Batch: ...  # consecutive inputs
-    def take(self, batch: Batch, positions: Ints) -> Batch: ...  # members of a batch
-    # inputs as the model gets them, as a copy: it may write into what it is given
-    def given(self, positions: Ints) -> Batch: ...
-    # rows as the model gets them; `sources` gives the input that each comes from
-    def to_model_input(self, rows: Batch, sources: Callable[[], Ints]) -> Batch: ...
-    def shown(self, rows: Batch) -> Batch: ...  # rows as the user would write them
-    # draw new versions of each input, and check them
-    def draw(self, sampler: Sampler, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Draws: ...
-    # list all that may be drawn, with probabilities (n, m), and check it
-    def support(self, sampler: ListsSupport, inputs: Batch, subset: Subset, name: str) -> tuple[Draws, Floats]: ...
-    def part(self, inputs: Batch, subset: Subset) -> Batch: ...  # the observed value of the subset in each input
-    def select_draws(
-        self, drawn: Draws, keep: Ints | None, first: int, last: int
-    ) -> Draws: ...  # draws `first` to `last` of the inputs to keep
-    def splice(
-        self, inputs: Batch, subset: Subset, drawn: Draws
-    ) -> Values: ...  # the observed value and then the draws of each input
-    # complete inputs from values of the subset, as many for each input
-    def whole(self, values: Values, inputs: Batch, subset: Subset) -> Batch: ...
-    # versions `wanted` (n, k) of each input, to be kept: only what differs from the input
-    def pack(self, values: Values, wanted: Ints, versions: int, subset: Subset) -> Values: ...
-    def unpack(self, pieces: Values, observed: Item, subset: Subset) -> Values: ...  # the values of one input
-    def keys(self, values: Values) -> list[bytes]: ...  # what tells the versions of one hypothesis apart
-    def size(self, start: int, subset: Subset) -> int: ...  # how many values one version takes
-    # the least p-value of each input, where a list of counterfactuals limits it
-    def likely(self, inputs: Batch, drawn: Draws, mass: Floats) -> Floats: ...
-    # how far draws lie from the observed value, (n, draws), inf where not wanted; and a number for each that is equal
-    # where the same columns rise and the same fall
-    def distances(self, values: Values, wanted: Bools, subset: Subset) -> tuple[Floats, Ints]: ...
-
-
 @dataclass(frozen=True, eq=False)
 class TableItems:
     """Rows of one matrix; `show` gives them the user's types, names and labels."""
@@ -157,28 +117,31 @@ class TableItems:
     show: Callable[[Array, Ints | None], Batch] | None = None  # rows, and the inputs they come from
     spans: Floats | None = None  # (columns,) by which differences are divided; 0: a category; None: 1 each
 
-    shares_subsets = True
-    costly = False
+    shares_subsets = True  # every input has the same subsets
+    costly = False  # whether a draw costs so much that a sampler without chance is refused at once
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def block(self, start: int, stop: int) -> Array:
+    def block(self, start: int, stop: int) -> Batch:
         return self.values[start:stop]
 
-    def take(self, batch: Array, positions: Ints) -> Array:
+    def take(self, batch: Array, positions: Ints) -> Batch:
         return batch.take(positions, axis=0)
 
     def given(self, positions: Ints) -> Batch:
+        """Inputs as the model gets them, as a copy: it may write into what it is given."""
         return self.to_model_input(self.values[positions], lambda: positions)
 
     def to_model_input(self, rows: Array, sources: Callable[[], Ints]) -> Batch:
+        """Rows as the model gets them; `sources` gives the input that each comes from."""
         return rows if self.show is None else self.show(rows, sources())
 
-    def shown(self, rows: Array) -> Batch:
+    def shown(self, rows: Batch) -> Batch:
+        """Rows as the user would write them."""
         return rows if self.show is None else self.show(rows, None)
 
-    def draw(self, sampler: Any, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
+    def draw(self, sampler: Any, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         values = np.asarray(sampler.values(inputs, subset, draws, rng))
         _check_count(len(values) if values.ndim else 0, len(inputs), draws, subset)
         if values.size != len(values) * len(subset.index) or values.dtype.kind not in "fiub":
@@ -192,7 +155,7 @@ class TableItems:
             )
         return values.reshape(len(inputs), draws, len(subset.index)).astype(inputs.dtype, copy=False)
 
-    def support(self, sampler: ListsSupport, inputs: Array, subset: Subset, name: str) -> tuple[Array, Floats]:
+    def support(self, sampler: ListsSupport, inputs: Batch, subset: Subset, name: str) -> tuple[Batch, Floats]:
         values, mass = map(np.asarray, sampler.support(inputs, subset))
         width = len(subset.index)
         if values.ndim != 3 or values.shape[::2] != (len(inputs), width) or mass.shape != values.shape[:2]:
@@ -204,41 +167,50 @@ class TableItems:
             raise InputError(f"the {name} lists values that are not finite numbers; list numbers only")
         return values, mass
 
-    def part(self, inputs: Array, subset: Subset) -> Array:
+    def part(self, inputs: Array, subset: Subset) -> Batch:
+        """The observed value of the subset in each input."""
         return np.asarray(inputs[:, subset.index])
 
-    def select_draws(self, drawn: Array, keep: Ints | None, first: int, last: int) -> Array:
+    def select_draws(self, drawn: Array, keep: Ints | None, first: int, last: int) -> Batch:
+        """Draws `first` to `last` of the inputs to keep."""
         return np.asarray(drawn[:, first:last] if keep is None else drawn[keep, first:last])
 
-    def splice(self, inputs: Array, subset: Subset, drawn: Array) -> Array:
+    def splice(self, inputs: Array, subset: Subset, drawn: Array) -> Batch:
+        """Values: the observed one and then the draws of each input."""
         count, draws, width = drawn.shape
         values = np.empty((count, draws + 1, width), inputs.dtype)
         values[:, 0] = inputs.take(subset.index, axis=1)
         values[:, 1:] = drawn
         return values.reshape(count * (draws + 1), width)
 
-    def whole(self, values: Array, inputs: Array, subset: Subset) -> Array:
+    def whole(self, values: Batch, inputs: Batch, subset: Subset) -> Batch:
+        """Complete inputs from values of the subset, as many for each input."""
         rows = np.repeat(inputs, len(values) // max(1, len(inputs)), axis=0)
         rows[:, subset.index] = values
         return rows
 
-    def pack(self, values: Array, wanted: Ints, versions: int, subset: Subset) -> Array:  # noqa: ARG002
+    def pack(self, values: Array, wanted: Ints, versions: int, subset: Subset) -> Batch:  # noqa: ARG002
+        """Versions `wanted` (n, k) of each input, to be kept: only what differs from the input."""
         return np.asarray(values.reshape(len(wanted), versions, -1)[np.arange(len(wanted))[:, None], wanted])
 
-    def unpack(self, pieces: Array, observed: Array, subset: Subset) -> Array:  # noqa: ARG002
+    def unpack(self, pieces: Array, observed: Array, subset: Subset) -> Batch:  # noqa: ARG002
+        """The values of one input that was packed."""
         return pieces
 
     def keys(self, values: Array) -> list[bytes]:
+        """Keys that tell the versions of one hypothesis apart."""
         return [value.tobytes() for value in np.ascontiguousarray(values)]
 
     def size(self, start: int, subset: Subset) -> int:  # noqa: ARG002 - texts count by their input
         return len(subset.index)
 
     def likely(self, inputs: Array, drawn: Array, mass: Floats) -> Floats:  # noqa: ARG002 - rows have no such limit
+        """The least p-value of each input, where a list of counterfactuals limits it."""
         return np.zeros(len(inputs))
 
     def distances(self, values: Array, wanted: Bools, subset: Subset) -> tuple[Floats, Ints]:
-        # Gower's distance, summed over columns
+        """Gower's distances (n, draws) of draws from the observed value, inf where not wanted; and a number for each
+        that is equal where the same columns rise and the same fall."""
         cells = values.reshape(len(wanted), -1, values.shape[1])
         spans = np.ones(values.shape[1]) if self.spans is None else self.spans[subset.index]
         change = cells[:, 1:] - cells[:, :1]
@@ -247,9 +219,8 @@ class TableItems:
         ordered = (spans > 0) & np.isfinite(gap)
         gap = np.where(equal, 0.0, np.where(ordered, gap, 1.0))
         ways = np.where(equal, 0, np.where(ordered, np.where(change > 0, 1, 2), 3)).astype(np.int64)
-        return np.where(wanted, gap.sum(axis=2), np.inf), ways @ 4 ** np.arange(
-            ways.shape[2]
-        )  # wraps beyond 31 columns
+        codes = ways @ 4 ** np.arange(ways.shape[2])  # wraps beyond 31 columns
+        return np.where(wanted, gap.sum(axis=2), np.inf), codes
 
 
 def _has_bad(values: Array, takes_missing: bool) -> bool:
@@ -286,25 +257,23 @@ class ListItems:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def block(self, start: int, stop: int) -> list[Any]:
+    def block(self, start: int, stop: int) -> Batch:
         return list(self.inputs[start:stop])
 
-    def take(self, batch: Sequence[Any], positions: Ints) -> list[Any]:
+    def take(self, batch: Sequence[Any], positions: Ints) -> Batch:
         return [batch[i] for i in positions]
 
-    def given(self, positions: Ints) -> list[Any]:
+    def given(self, positions: Ints) -> Batch:
         return self.to_model_input([self.inputs[i] for i in positions], lambda: positions)
 
-    def to_model_input(self, rows: list[Any], sources: Callable[[], Ints]) -> list[Any]:  # noqa: ARG002
+    def to_model_input(self, rows: list[Any], sources: Callable[[], Ints]) -> Batch:  # noqa: ARG002
         # mappings as copies, since parts are shared between an input and its draws
         return [dict(row) if isinstance(row, Mapping) else row for row in rows]
 
-    def shown(self, rows: list[Any]) -> list[Any]:
+    def shown(self, rows: Batch) -> Batch:
         return list(rows)
 
-    def draw(
-        self, sampler: Sampler, inputs: list[Any], subset: Subset, draws: int, rng: np.random.Generator
-    ) -> list[list[Any]]:
+    def draw(self, sampler: Sampler, inputs: list[Any], subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         made = sampler(inputs, subset, draws, rng)
         _check_count(len(made), len(inputs), draws, subset)
         drawn = [list(made[i * draws : (i + 1) * draws]) for i in range(len(inputs))]
@@ -314,9 +283,7 @@ class ListItems:
                     self.check(observed, counterfactual, subset)
         return drawn
 
-    def support(
-        self, sampler: ListsSupport, inputs: list[Any], subset: Subset, name: str
-    ) -> tuple[list[list[Any]], Floats]:
+    def support(self, sampler: ListsSupport, inputs: Batch, subset: Subset, name: str) -> tuple[Batch, Floats]:
         listed, given = sampler.support(inputs, subset)
         items, mass = [list(row) for row in listed], np.asarray(given)
         counts = [len(row) for row in items]
@@ -330,25 +297,25 @@ class ListItems:
             raise InputError(f"the {name} lists items of another type than the input; list whole counterfactuals")
         return items, mass
 
-    def part(self, inputs: list[Any], subset: Subset) -> list[Any]:  # noqa: ARG002 - only the modality knows where it is
+    def part(self, inputs: list[Any], subset: Subset) -> Batch:  # noqa: ARG002 - only the modality knows where it is
         return inputs
 
-    def select_draws(self, drawn: list[list[Any]], keep: Ints | None, first: int, last: int) -> list[list[Any]]:
+    def select_draws(self, drawn: list[list[Any]], keep: Ints | None, first: int, last: int) -> Batch:
         return [drawn[i][first:last] for i in (range(len(drawn)) if keep is None else keep)]
 
-    def splice(self, inputs: list[Any], subset: Subset, drawn: list[list[Any]]) -> list[Any]:  # noqa: ARG002
+    def splice(self, inputs: list[Any], subset: Subset, drawn: list[list[Any]]) -> Batch:  # noqa: ARG002
         return [item for observed, draws in zip(inputs, drawn, strict=True) for item in (observed, *draws)]
 
-    def whole(self, values: list[Any], inputs: list[Any], subset: Subset) -> list[Any]:  # noqa: ARG002
+    def whole(self, values: Batch, inputs: Batch, subset: Subset) -> Batch:  # noqa: ARG002
         return list(values)
 
-    def pack(self, values: list[Any], wanted: Ints, versions: int, subset: Subset) -> list[list[Any]]:
+    def pack(self, values: list[Any], wanted: Ints, versions: int, subset: Subset) -> Batch:
         rows = ([(values[i * versions], values[i * versions + k]) for k in row] for i, row in enumerate(wanted))
         if self.packing is None:
             return [[counterfactual for _, counterfactual in row] for row in rows]
         return [[self.packing.cut(*pair, subset) for pair in row] for row in rows]
 
-    def unpack(self, pieces: list[Any], observed: Item, subset: Subset) -> list[Any]:
+    def unpack(self, pieces: list[Any], observed: Item, subset: Subset) -> Batch:
         if self.packing is None:
             return list(pieces)
         return [self.packing.restore(observed, piece, subset) for piece in pieces]
@@ -370,6 +337,9 @@ class ListItems:
         for i, k in np.argwhere(wanted).tolist():
             distance[i, k] = difference(values[i * versions], values[i * versions + k + 1])
         return distance, np.zeros(wanted.shape, np.int64)
+
+
+Items = TableItems | ListItems
 
 
 @dataclass(frozen=True, eq=False)

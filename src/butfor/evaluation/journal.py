@@ -63,22 +63,20 @@ def encode(value: object) -> bytes:
     parts: list[bytes] = []
 
     def plain(value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return ["g", *plain(np.asarray(value))]
         if value is None or isinstance(value, bool | int | float | str):
-            return value if not isinstance(value, np.generic) else ["g", *plain(np.asarray(value))]
+            return value
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
             parts.append(value.tobytes())
             return ["a", value.dtype.str, value.shape]
-        if isinstance(value, tuple):
-            return ["t", *map(plain, value)]
-        if isinstance(value, list):
-            return ["l", *map(plain, value)]
+        if isinstance(value, tuple | list):
+            return ["t" if isinstance(value, tuple) else "l", *map(plain, value)]
         if isinstance(value, dict):
             return ["d", *((plain(key), plain(member)) for key, member in value.items())]
         if isinstance(value, bytes):
             parts.append(value)
             return ["b", len(value)]
-        if isinstance(value, np.generic):
-            return ["g", *plain(np.asarray(value))]
         raise TypeError(f"a journal cannot keep {type(value).__name__}")
 
     header = json.dumps(plain(value)).encode()
@@ -438,13 +436,8 @@ class Recording:
             hypotheses = stage.hypotheses
             if id(hypotheses.items) not in self._items:
                 self._items[id(hypotheses.items)] = (hypotheses.items, items_digest(hypotheses.items))
-            shared = (
-                hypotheses.seed,
-                stage.batch_rows,
-                stage.n_outputs,
-                sorted(stage.repeating),
-                hypotheses.round_draws,
-            )
+            sizes = (stage.batch_rows, stage.n_outputs, sorted(stage.repeating), hypotheses.round_draws)
+            shared = (hypotheses.seed, *sizes)
             self._stages[stage.key] = (stage, repr(shared).encode() + self._items[id(hypotheses.items)][1])
         for job in task.jobs:
             if id(job.block) not in self._blocks:

@@ -170,7 +170,7 @@ class WorkerPool:
             for future in under_way:
                 future.cancel()
             if under_way:
-                self._reopen()  # stopped or failed: nobody waits for what is under way
+                self.workers.reopen()  # stopped or failed: nobody waits for what is under way
 
     def _bundles(self, left: Iterator[tuple[int, Task]]) -> tuple[list[Bundle], list[tuple[int, TaskResult]], bool]:
         """Return a bundle for each worker, results on the way that are known already, and whether that was all.
@@ -200,7 +200,7 @@ class WorkerPool:
         try:
             answered = self.workers.submit(answer, self._handle(id(model), model), (batch, seconds)).result()
         except LOST as error:
-            self._reopen()
+            self.workers.reopen()
             if not self._lost_once:  # by chance, perhaps
                 self._lost_once = True
                 return self._answer(model, seconds, batch)
@@ -243,12 +243,9 @@ class WorkerPool:
             for _, bundle in under_way.values():
                 lost += bundle
             under_way.clear()
-            self._reopen()
+            self.workers.reopen()
             for number, task in sorted(lost, key=lambda pair: pair[0]):
                 yield number, self._alone(stage, task)
-
-    def _reopen(self) -> None:
-        self.workers.reopen()
 
     def _alone(self, stage: Stage, task: Task) -> TaskResult:
         """Evaluate one task by itself, to see whether it is the one that ends its worker.
@@ -260,11 +257,11 @@ class WorkerPool:
         try:
             return self._submit(stage, ((0, task),)).result().results[0]
         except LOST:
-            self._reopen()
+            self.workers.reopen()
         try:
             self.workers.submit(draw_task, self._handle(stage.key, stage), task).result()
         except LOST as error:
-            self._reopen()
+            self.workers.reopen()
             why = DIED.format(what=stage.hypotheses.name_of(task.jobs[0].block))
             if not stage.tolerance.skip:
                 raise WorkerLost(why) from error

@@ -1,8 +1,7 @@
 """Pictures of results: f(result, ..., ax=None) -> ax. None of them computes, shows or saves anything."""
 
-from butfor.plots.contexts import context
 from butfor.plots.evidence import calibration, competition, pvalues, ranks, volcano
-from butfor.plots.one_input import bar, decision, draws, effects_from_output, enough, null, resolutions
+from butfor.plots.one_input import bar, context, decision, draws, effects_from_output, enough, null, resolutions
 from butfor.plots.over_inputs import beeswarm, dependence, features, heatmap, importance
 from butfor.plots.pictures import chosen_words, highlighted, photograph
 

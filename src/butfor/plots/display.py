@@ -1,11 +1,14 @@
-"""A result as a display, in the way of scikit-learn and of skore."""
+"""The plots of one result by their names, `result.plot.bar(...)`; and a display, as scikit-learn and skore have it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from butfor import plots
 from butfor.explain import explain
-from butfor.plots.accessor import NAMES
 from butfor.results.result import Result
 from butfor.types import one_of
 
@@ -13,6 +16,30 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+
+NAMES = [name for name in plots.__all__ if name not in ("chosen_words", "ranks")]
+
+
+@dataclass(frozen=True, eq=False)
+class ResultPlots:
+    """The plots of one result: each is `butfor.plots.<name>` with the result given."""
+
+    result: Result
+
+    def __getattr__(self, name: str) -> Callable[..., Axes]:
+        if name not in NAMES:
+            raise AttributeError(f"no plot {name!r}; there are {', '.join(NAMES)}")
+        return partial(getattr(plots, name), self.result)
+
+    def __call__(self, ax: Axes | None = None) -> Axes:
+        """Return bars of the effects of the global question, as `butfor.plots.importance`."""
+        return plots.importance(self.result, ax=ax)
+
+    def __dir__(self) -> list[str]:
+        return NAMES
+
+    def __repr__(self) -> str:
+        return f"<plots of a result: {', '.join(NAMES)}>"
 
 
 class ExplanationDisplay:

@@ -9,35 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from butfor.results import view
 from butfor.results.result import STATUSES, Result
 from butfor.results.summary import headline_parts
-from butfor.results.view import (
-    EVIDENCE,
-    LABELS,
-    Line,
-    by_evidence,
-    called,
-    decision_lines,
-    effect_label,
-    effect_lines,
-    entries,
-    example,
-    features_chart,
-    input_index,
-    leading,
-    marked,
-    nearest_case,
-    of_intervals,
-    output_label,
-    parents,
-    rounded_effects,
-    rows_of,
-    strongest,
-    tree_order,
-    value_text,
-    values,
-    view,
-)
 from butfor.results.where import meaning_of_where
 from butfor.results.words import Note
 from butfor.types import Array, Floats, Ints
@@ -55,20 +29,20 @@ UNTESTED = "nothing was tested"  # in place of the reason of such an input
 
 def content(result: Result) -> dict[str, Any]:
     """Return everything that report.html.j2 names."""
-    first, (features, zero_of_features) = input_index(result, None), _features(result)
-    order = strongest(result, rows_of(result, first), marked(result), MOST_LINES)
-    findings = result.chosen if result.located is None else marked(result)
-    lines, zero = effect_lines(result, order, findings)
-    unfolded = max(UNFOLDED, int(marked(result)[order].sum()))
-    listed, output, shown = shown_inputs(result), output_label(result), view(result)
+    first, (features, zero_of_features) = view.input_index(result, None), _features(result)
+    order = view.strongest(result, view.rows_of(result, first), view.marked(result), MOST_LINES)
+    findings = result.chosen if result.located is None else view.marked(result)
+    lines, zero = view.effect_lines(result, order, findings)
+    unfolded = max(UNFOLDED, int(view.marked(result)[order].sum()))
+    listed, output, shown = shown_inputs(result), view.output_label(result), view.view(result)
     notes = shown.notes
     if len(listed) < len(result.input_names):
         notes = (Note("inputs-shown", "limit", {"shown": len(listed), "count": len(result.input_names)}), *notes)
     decided = result.decided
-    flips = () if decided is None else decision_lines(result, rows_of(result, first))
+    flips = () if decided is None else view.decision_lines(result, view.rows_of(result, first))
     return {
         "view": replace(shown, notes=notes),
-        "labels": LABELS,
+        "labels": view.LABELS,
         "chosen": int(result.chosen.sum()),
         "hypotheses": len(result.chosen),
         "inputs": len(result.input_names),
@@ -76,7 +50,7 @@ def content(result: Result) -> dict[str, Any]:
         "features": features,
         "features_zero": zero_of_features,
         "features_tested": result.over_inputs is not None,
-        "entries": entries(result, MOST_INPUTS),
+        "entries": view.entries(result, MOST_INPUTS),
         "untested": UNTESTED,
         "lead": str(result.input_names[first]),
         "full": tuple(replace(line, folded=k >= unfolded) for k, line in enumerate(lines)),
@@ -84,11 +58,11 @@ def content(result: Result) -> dict[str, Any]:
         "flips": {line.name: line for line in flips},
         "level": None if decided is None else decided.level,
         "output": output,
-        "effect": effect_label(result),
+        "effect": view.effect_label(result),
         "output_title": output[:1].upper() + output[1:],
-        "of_intervals": of_intervals(result),
+        "of_intervals": view.of_intervals(result),
         "finding": finding(result),
-        "kind": EVIDENCE[result.evidence.kind],
+        "kind": view.EVIDENCE[result.evidence.kind],
         "link": result.record.link,
         "examples": _examples(result),
         "methods": methods_paragraph(result),
@@ -119,8 +93,8 @@ def members(result: Result) -> dict[str, str]:
 def global_content(result: Result) -> dict[str, Any]:
     """Return everything that global.html.j2 names."""
     return {
-        "view": view(result),
-        "labels": LABELS,
+        "view": view.view(result),
+        "labels": view.LABELS,
         "chosen": int(result.chosen.sum()),
         "subsets": len(result.chosen),
         "members": members(result),
@@ -130,14 +104,14 @@ def global_content(result: Result) -> dict[str, Any]:
     }
 
 
-def _features(result: Result) -> tuple[tuple[Line, ...], float]:
+def _features(result: Result) -> tuple[tuple[view.Line, ...], float]:
     """Return every subset over all inputs, parts under what they are parts of, and where zero stands.
 
     Shown at once are those chosen, what they are parts of and their parts, then others from coarse to fine.
     """
     if len(result.input_names) == 1 or result.modality != "table":
         return (), 0.0
-    (order, depth), above = tree_order(result), parents(result)
+    (order, depth), above = view.tree_order(result), view.parents(result)
     sure = result.features["chosen"].to_numpy(bool)
     shown = sure | ((above >= 0) & sure[above])
     for j in np.flatnonzero(shown).tolist():
@@ -146,7 +120,7 @@ def _features(result: Result) -> tuple[tuple[Line, ...], float]:
     others = np.flatnonzero(~shown)
     others = others[np.argsort(depth[others], kind="stable")]
     shown[others[: max(0, UNFOLDED - int(shown.sum()))]] = True
-    chart = features_chart(result, order)
+    chart = view.features_chart(result, order)
     lines = zip(chart.lines, order.tolist(), strict=True)
     return tuple(replace(line, folded=not shown[j]) for line, j in lines), chart.mark
 
@@ -156,10 +130,10 @@ def _examples(result: Result) -> list[Any]:
     if result.modality != "table":
         return []
     strongest_of: dict[int, int] = {}
-    for row in by_evidence(result).tolist():
+    for row in view.by_evidence(result).tolist():
         if row in result.kept:
             strongest_of.setdefault(int(result.subset_of[row]), row)
-    return [example(result, row) for row in list(strongest_of.values())[:MOST_EXAMPLES]]
+    return [view.example(result, row) for row in list(strongest_of.values())[:MOST_EXAMPLES]]
 
 
 def _of_modality(result: Result, modality: str) -> Any:
@@ -185,12 +159,12 @@ def _of_modality(result: Result, modality: str) -> Any:
 def index(result: Result) -> dict[str, Any]:
     """Return what the list of inputs needs: columns, one entry per input."""
     inputs = shown_inputs(result)
-    lead = leading(result)[inputs]
+    lead = view.leading(result)[inputs]
     tested, rows = lead >= 0, np.maximum(lead, 0)
-    count, classes, decided = len(result.input_names), called(result), result.decided
+    count, classes, decided = len(result.input_names), view.called(result), result.decided
     observed = np.full(count, np.nan)
     observed[result.input_of] = result.evidence.observed
-    findings = result.chosen if result.located is None else marked(result)
+    findings = result.chosen if result.located is None else view.marked(result)
     columns: dict[str, Any] = {
         "name": [str(result.input_names[i]) for i in inputs.tolist()],
         "called": [classes[i] for i in inputs.tolist()],
@@ -198,25 +172,26 @@ def index(result: Result) -> dict[str, Any]:
         "findings": np.bincount(result.input_of, weights=findings, minlength=count)[inputs].astype(int).tolist(),
         "reason": np.where(tested, result.subset_of[rows], -1).tolist(),
         "value": [
-            value_text(value) * known for value, known in zip(values(result)[rows], tested.tolist(), strict=True)
+            view.value_text(value) * known
+            for value, known in zip(view.values(result)[rows], tested.tolist(), strict=True)
         ],
-        "effect": rounded(np.where(tested, rounded_effects(result)[0][rows], np.nan)),
-        "sure": (marked(result)[rows] & tested).astype(int).tolist(),
+        "effect": rounded(np.where(tested, view.rounded_effects(result)[0][rows], np.nan)),
+        "sure": (view.marked(result)[rows] & tested).astype(int).tolist(),
     }
     if decided is not None:
         columns["flip"] = rounded(np.where(tested, decided.share[rows], np.nan))
         columns["necessary"] = (decided.necessary[rows] & tested).astype(int).tolist()
     if len(np.unique(result.evidence.classes)) > 1:
-        columns["outputs"] = [output_label(result, i) for i in inputs.tolist()]
+        columns["outputs"] = [view.output_label(result, i) for i in inputs.tolist()]
     return {
         "subsets": list(result.subset_names),
         "members": members(result),
         "statuses": STATUSES,
         "unfolded": UNFOLDED,
         "untested": UNTESTED,
-        "output": output_label(result),
-        "effect": effect_label(result),
-        "evidence": EVIDENCE[result.evidence.kind],
+        "output": view.output_label(result),
+        "effect": view.effect_label(result),
+        "evidence": view.EVIDENCE[result.evidence.kind],
         "finding": finding(result),
         "level": None if decided is None else decided.level,
         "part": PART,
@@ -229,20 +204,20 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     """Yield the hypotheses of every input, PART inputs at a time: columns again."""
     order = np.argsort(result.input_of, kind="stable")
     ends = np.searchsorted(result.input_of[order], np.arange(len(result.input_names) + 1))
-    decided, observed, sure = result.decided, values(result), headline_parts(result, marked(result))
-    effect, low, high = rounded_effects(result)
+    decided, observed, sure = result.decided, view.values(result), headline_parts(result, view.marked(result))
+    effect, low, high = view.rounded_effects(result)
     numbers = {"effect": effect, "low": low, "high": high, "evidence": result.evidence.values}
     numbers |= {"q": result.q, "surprise": result.evidence.surprise}
     integers: dict[str, Array] = {
         "subset": result.subset_of,
-        "sure": (result.chosen if result.located is None else marked(result)).astype(int),
+        "sure": (result.chosen if result.located is None else view.marked(result)).astype(int),
         "finest": sure.astype(int),
         "status": np.array([STATUSES.index(status) for status in result.table["status"]], np.int64),
     }
     if decided is not None:
         numbers |= {"flip": decided.share, "flip_low": decided.low, "flip_high": decided.high}
         integers["necessary"] = decided.necessary.astype(int)
-    findings = np.bincount(result.input_of, weights=marked(result), minlength=len(result.input_names))
+    findings = np.bincount(result.input_of, weights=view.marked(result), minlength=len(result.input_names))
     most = MOST_CASES if result.modality == "table" else 0
     with_cases = set(np.argsort(-findings, kind="stable")[:most].tolist())
     inputs = shown_inputs(result).tolist()
@@ -252,11 +227,11 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
             rows = order[ends[i] : ends[i + 1]]
             columns: dict[str, Any] = {name: column[rows].tolist() for name, column in integers.items()}
             columns |= {name: rounded(column[rows]) for name, column in numbers.items()}
-            columns["value"] = [value_text(value) for value in observed[rows].tolist()]
+            columns["value"] = [view.value_text(value) for value in observed[rows].tolist()]
             if i in with_cases:
                 cases = [row for row in rows.tolist() if sure[row]][:4]
-                near = (nearest_case(result, row) for row in cases)
-                drawn = (example(result, row) for row in cases if row in result.kept)
+                near = (view.nearest_case(result, row) for row in cases)
+                drawn = (view.example(result, row) for row in cases if row in result.kept)
                 columns["near"] = [asdict(case) for case in near if case is not None]
                 columns["draws"] = [asdict(shown) for shown in drawn]
             part.append(columns)
@@ -268,7 +243,7 @@ def shown_inputs(result: Result) -> Ints:
     count = len(result.input_names)
     if len(result.chosen) <= MOST_HYPOTHESES:
         return np.arange(count)
-    findings = np.bincount(result.input_of, weights=marked(result), minlength=count)
+    findings = np.bincount(result.input_of, weights=view.marked(result), minlength=count)
     tested = np.bincount(result.input_of, minlength=count)
     order = np.argsort(-findings, kind="stable")
     return np.sort(order[: max(1, int((np.cumsum(tested[order]) <= MOST_HYPOTHESES).sum()))])

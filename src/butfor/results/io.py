@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
+from butfor import untrusted
 from butfor.evaluation.hypotheses import Hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.progress import Rows
@@ -34,23 +35,12 @@ from butfor.results.where import SHARES as WHERE
 from butfor.results.where import Cells, Located
 from butfor.results.words import Note, as_note
 from butfor.types import Array, Bools, Family, Floats, InputError, Ints
-from butfor.untrusted import (
-    BROKEN,
-    FLOOR,
-    TIMES,
-    TooLarge,
-    array_in,
-    opened,
-    parse_json,
-    private_folder,
-    sentence,
-    unpacked,
-)
 
 FACTS, ARRAY_FILE = "facts.json", "arrays.npz"
 MOST_BYTES = 700_000_000  # unpacked; larger ones are read by those who ask for it
 MOST_KEPT = 2400  # hypotheses whose counterfactuals go into a file, the chosen first: what a report can show
 GIVE = "give a file written by result.save"
+RANGES = {"p": (0.0, 1.0), "e": (0.0, np.inf)}  # of evidence
 KINDS = {"osft": "z", "few-shot": "w"}  # evidence of a test; of others p, or e with rule e-bh
 
 
@@ -125,21 +115,18 @@ def _array_types(part: str) -> dict[str, Any]:
 
 def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the JSON and the arrays of a result."""
-    hypotheses, choice, decided, control = result.hypotheses, result.choice, result.decided, result.control
+    hypotheses, choice, decided, located = result.hypotheses, result.choice, result.decided, result.located
     is_table = isinstance(hypotheses.items, TableItems)
     parts = {
-        "evidence": result.evidence,
-        "effects": result.effects,
-        "decided": decided,
+        **{
+            name: getattr(result, name)
+            for name in ("evidence", "effects", "decided", "moved", "sets", "fills", "control")
+        },
         "stay": None if decided is None else decided.stay,
-        "moved": result.moved,
-        "sets": result.sets,
-        "fills": result.fills,
-        "cells": None if result.located is None else result.located.cells,
+        "cells": None if located is None else located.cells,
         "layers": hypotheses.layers,
         "units": None if choice is None else choice.units,
         "features": result.over_inputs,
-        "control": control,
     }
     weights, nulls = (None, None) if choice is None or choice.weights is None else choice.weights
     arrays = {
@@ -149,45 +136,36 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
             for name in _array_types(part)
         },
         **{name: getattr(result, name) for name in ("input_of", "subset_of", "chosen", "outputs")},
-        "maps": None if result.located is None else result.located.maps,
-        "labels": None if result.located is None else result.located.labels,
+        **{name: getattr(located, name, None) for name in ("maps", "labels")},
         "difference": result.difference if result.is_global else None,
         "inputs": hypotheses.items.values if isinstance(hypotheses.items, TableItems) else None,
         "weights": weights,
         "nulls": nulls,
-        "floor": None if choice is None else choice.floor,
-        "calibrated": None if choice is None else choice.calibrated,
+        **{name: getattr(choice, name, None) for name in ("floor", "calibrated")},
     }
     arrays = {name: array for name, array in arrays.items() if array is not None}
     texts, kept, nearest = _pack_counterfactuals(result, arrays)
     names = result.output_names
     subsets = hypotheses.subsets if is_table else [block.subset for block in hypotheses.blocks]
+    as_they_are = ("record", "subset_names", "alpha", "rule", "family", "rows", "rows_asked")
     facts = Facts(
-        record=result.record,
+        **{name: getattr(result, name) for name in as_they_are},
         kind=result.evidence.kind,
         input_names=tuple(map(_plain_name, result.input_names)),
-        subset_names=result.subset_names,
-        alpha=result.alpha,
-        rule=result.rule,
-        family=result.family,
-        rows=result.rows,
         control_rows=result.rows.control if isinstance(result.rows, Rows) else 0,
         subsets=tuple((subset.name, plain_index(subset.index), subset.key) for subset in subsets),
         owners=None if is_table else tuple(block.start for block in hypotheses.blocks),
-        rows_asked=result.rows_asked,
         output_names=None if names is None else tuple(map(_plain_name, names)),
         run_notes=tuple(map(as_note, result.run_notes)),
         texts=texts,
         listed=tuple(row for row in kept if result.kept.listed(row)),
-        distances={}
-        if decided is None
-        else {str(row): tuple(decided.nearest[row].distances.tolist()) for row in nearest},
+        distances={str(row): tuple(decided.nearest[row].distances.tolist()) for row in nearest if decided is not None},
         level=None if decided is None else decided.level,
         least=None if result.moved is None else result.moved.least,
         enough=None if result.sets is None else result.sets.level,
         sets=() if result.sets is None else result.sets.sets,
         pooled=result.sets is not None and result.sets.pooled,
-        located=None if result.located is None else result.located.draws,
+        located=None if located is None else located.draws,
     )
     return plain(facts), arrays
 
@@ -223,11 +201,8 @@ def _pack_counterfactuals(
     rows = [row for row in order if row in result.kept][:MOST_KEPT]
     kept = [row for row in rows if packed("kept", row, result.kept.pieces(row), result.kept.outputs(row))]
     rows = [row for row in closest if row in nearest][:MOST_KEPT]
-    return (
-        texts,
-        kept,
-        [row for row in rows if packed("nearest", row, nearest[row].pieces, nearest[row].outputs)],
-    )
+    near = [row for row in rows if packed("nearest", row, nearest[row].pieces, nearest[row].outputs)]
+    return texts, kept, near
 
 
 def plain_index(index: Any) -> Any:
@@ -301,19 +276,19 @@ def read_file(path: Path, most_bytes: int | None = None) -> tuple[dict[str, Any]
     """
     try:
         size = path.stat().st_size
-        most = max(FLOOR, min(TIMES * size, MOST_BYTES)) if most_bytes is None else most_bytes
-        with opened(path, size, most) as archive:
-            facts = parse_json(unpacked(archive, FACTS))
+        most = max(untrusted.FLOOR, min(untrusted.TIMES * size, MOST_BYTES)) if most_bytes is None else most_bytes
+        with untrusted.opened(path, size, most) as archive:
+            facts = untrusted.parse_json(untrusted.unpacked(archive, FACTS))
             inside = archive.getinfo(ARRAY_FILE)
             if inside.compress_type != zipfile.ZIP_STORED:
                 raise ValueError(f"its part {ARRAY_FILE!r} is packed twice")
-            with archive.open(ARRAY_FILE) as part, opened(part, inside.file_size, most) as inner:
-                arrays = {name.removesuffix(".npy"): array_in(inner, name) for name in inner.namelist()}
+            with archive.open(ARRAY_FILE) as part, untrusted.opened(part, inside.file_size, most) as inner:
+                arrays = {name.removesuffix(".npy"): untrusted.array_in(inner, name) for name in inner.namelist()}
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist; give a file written by result.save") from error
-    except BROKEN as error:
-        larger = ", or a larger most_bytes= to butfor.load" if isinstance(error, TooLarge) else ""
-        raise sentence(f"{path} is not a saved butfor result", error, f"{GIVE}{larger}") from error
+    except untrusted.BROKEN as error:
+        larger = ", or a larger most_bytes= to butfor.load" if isinstance(error, untrusted.TooLarge) else ""
+        raise untrusted.sentence(f"{path} is not a saved butfor result", error, f"{GIVE}{larger}") from error
     if not isinstance(facts, dict) or (facts.get("format") == FORMAT and "record" not in facts):
         raise InputError(f"{path} is not a saved butfor result; {GIVE}")
     if facts.get("format") != FORMAT:
@@ -356,10 +331,7 @@ def checked(facts: dict[str, Any], arrays: Mapping[str, Array]) -> Facts:
         if name in arrays and not _has_shape(arrays[name], of, letters, sizes):
             raise ValueError(f"its array {name!r} is {arrays[name].dtype} of shape {arrays[name].shape}")
     outputs = sizes.get("o", 0)
-    values, (least, most) = (
-        arrays["evidence.values"],
-        {"p": (0, 1), "e": (0, np.inf)}.get(known.kind, (-np.inf, np.inf)),
-    )
+    values, (least, most) = arrays["evidence.values"], RANGES.get(known.kind, (-np.inf, np.inf))
     if not ((values >= least) & (values <= most)).all():
         raise ValueError(f"its evidence is not what {known.kind} can be")
     if names is not None and outputs not in (0, len(names)):
@@ -418,8 +390,8 @@ def counterfactual_arrays(arrays: Mapping[str, Array]) -> Iterator[tuple[str, in
 
 def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Result:
     """Return the result that `pack` was given; its content is checked before."""
-    same = all(np.array_equal(getattr(hypotheses, name), arrays[name]) for name in ("input_of", "subset_of"))
-    if not same or hypotheses.subset_names != facts.subset_names:
+    fits = all(np.array_equal(getattr(hypotheses, name), arrays[name]) for name in ("input_of", "subset_of"))
+    if not fits or hypotheses.subset_names != facts.subset_names:
         raise ValueError("its hypotheses are not those of its inputs and subsets")
 
     def part(name: str, **more: Any) -> Any:
@@ -427,9 +399,8 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
         given = {one: arrays[f"{name}.{one}"] for one in _array_types(name) if f"{name}.{one}" in arrays}
         return PARTS[name][0](**given, **more) if given else None
 
-    layers = part(
-        "layers", stepwise=not hypotheses.items.shares_subsets
-    )  # parts of texts are drawn where these are chosen
+    stepwise = not hypotheses.items.shares_subsets  # parts of texts are drawn where these are chosen
+    layers = part("layers", stepwise=stepwise)
     hypotheses, importance = replace(hypotheses, layers=layers), facts.record.importance
     pieces = facts.texts | {f"{name} {row}": array for name, row, array in counterfactual_arrays(arrays)}
     rows = [int(key.removeprefix("kept ")) for key in pieces if key.startswith("kept ")]
@@ -452,28 +423,23 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
         units=part("units"),
         weights=(arrays["weights"], arrays["nulls"]) if "weights" in arrays else None,
     )
-    same_names = {one.name for one in fields(Result)} & {one.name for one in fields(Facts)}
+    names = {one.name for one in fields(Result)} & {one.name for one in fields(Facts)} - {"rows", "sets", "located"}
+    same = {name: getattr(facts, name) for name in names}
+    same |= {name: arrays[name] for name in ("input_of", "subset_of", "chosen", "outputs")}
+    same |= {name: part(name) for name in ("effects", "fills", "control")}
+    where = () if facts.located is None else (part("cells"), arrays["maps"], arrays["labels"], facts.located)
     return Result(
-        **{name: getattr(facts, name) for name in same_names - {"rows", "sets", "located"}},
+        **same,
         rows=Rows(facts.rows, facts.control_rows),
-        input_of=arrays["input_of"],
-        subset_of=arrays["subset_of"],
         evidence=part("evidence", kind=facts.kind),
-        effects=part("effects"),
-        chosen=arrays["chosen"],
         hypotheses=hypotheses,
-        outputs=arrays["outputs"],
         kept=Kept(tuple(chunks)),
         choice=choice,
         decided=None if facts.level is None else part("decided", level=facts.level, nearest=nearest, stay=part("stay")),
         moved=None if facts.least is None else part("moved", least=facts.least),
         sets=None if facts.enough is None else part("sets", level=facts.enough, sets=facts.sets, pooled=facts.pooled),
-        fills=part("fills"),
-        located=None
-        if facts.located is None
-        else Located(part("cells"), arrays["maps"], arrays["labels"], facts.located),
+        located=Located(*where) if where else None,
         over_inputs=part("features"),
-        control=part("control"),
         difference=arrays.get("difference", np.zeros(0)),
         check=None if importance is None else importance.check,
     )
@@ -483,7 +449,7 @@ def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
     """Write files into `out` by the function that writes each of them: all of them appear, or none does."""
     created = not out.exists()
     try:
-        private_folder(out)
+        untrusted.private_folder(out)
         with tempfile.TemporaryDirectory(prefix=".part-", dir=out) as stage:
             for name, write_one in files.items():
                 write_one(Path(stage) / name)

@@ -113,9 +113,8 @@ class Kept:
             return []
         subset = hypotheses.block_of(row).subset
         inputs = hypotheses.items.block(int(hypotheses.input_of[row]), int(hypotheses.input_of[row]) + 1)
-        return hypotheses.items.whole(
-            hypotheses.items.unpack(self.pieces(row)[:count], inputs[0], subset), inputs, subset
-        )
+        values = hypotheses.items.unpack(self.pieces(row)[:count], inputs[0], subset)
+        return hypotheses.items.whole(values, inputs, subset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,12 +262,6 @@ class Check(Protocol):
     def sentence(self) -> str: ...
 
 
-def rejected_by(check: Check | None, subset_names: tuple[str, ...]) -> Bools:
-    """Return the subsets (S,) that a check calls anything but ok; one that was not checked is not rejected."""
-    verdicts = {} if check is None else dict(zip(check.subset_names, map(str, check.verdicts), strict=True))
-    return np.array([verdicts.get(name, "ok") != "ok" for name in subset_names], bool)
-
-
 @dataclass(frozen=True, eq=False)
 class Result:
     """One row per hypothesis (input, subset), with what was chosen and the guarantee of that choice.
@@ -379,8 +372,15 @@ class Result:
 
     @property
     def rejected(self) -> Bools:
-        """Hypotheses (H,) whose subset the check of the sampler rejects: they count as p = 1."""
-        return rejected_by(self.check, self.subset_names)[self.subset_of]
+        """Hypotheses (H,) whose subset the check of the sampler calls anything but ok: they count as p = 1."""
+        return np.array([verdict not in ("", "ok") for verdict in self._verdicts], bool)[self.subset_of]
+
+    @property
+    def _verdicts(self) -> list[str]:
+        """The verdict on each subset; nothing where it was not checked."""
+        check = self.check
+        verdicts = {} if check is None else dict(zip(check.subset_names, map(str, check.verdicts), strict=True))
+        return [verdicts.get(name, "") for name in self.subset_names]
 
     @cached_property
     def q(self) -> Floats:
@@ -419,10 +419,8 @@ class Result:
         """
         if self.guarantee.controls == "nothing":
             raise InputError(f"no bound holds where nothing is controlled: {self.guarantee.assumption}")
-        if self.evidence.kind != "p":
-            raise InputError(
-                f"bound needs p-values, this result has {self.evidence.kind}; use test='sequential' or 'irt'"
-            )
+        if (kind := self.evidence.kind) != "p":
+            raise InputError(f"bound needs p-values, this result has {kind}; use test='sequential' or 'irt'")
         return simes_bounds(self.evidence.values, confidence)(np.arange(len(self.chosen)) if rows is None else rows)
 
     @cached_property
@@ -530,9 +528,7 @@ class Result:
                 "this run was asked about given parts; butfor.image.explain(..., boxes='where') finds some"
             )
         index = self.position(input)
-        height, width = self.hypotheses.block_of(
-            int(self.row(self.input_names[index], self.subset_names[0]))
-        ).subset.index.shape
+        height, width = self.hypotheses.block_of(self.row(input, self.subset_names[0])).subset.index.shape
         frame = pd.DataFrame(self.located.frame(index, width, height))
         frame.attrs["map"] = self.located.maps[index].tolist()
         return frame
@@ -633,10 +629,8 @@ class Result:
         if family not in get_args(Family) or (self.is_global and family != "run"):
             expected = "'run'" if self.is_global else "one of 'run', 'input'"
             raise InputError(f"family must be {expected}, got {family!r}")
-        if (rule == "e-bh") != (self.evidence.kind == "e"):
-            raise InputError(
-                f"this result has {self.evidence.kind} evidence, rule={rule!r} needs another; run it again"
-            )
+        if (rule == "e-bh") != ((kind := self.evidence.kind) == "e"):
+            raise InputError(f"this result has {kind} evidence, rule={rule!r} needs another; run it again")
         if self.record.delta is not None and (alpha, rule, family) != (self.alpha, self.rule, self.family):
             raise InputError(
                 "a run with early_stop=True stopped drawing once its own decisions were settled; run it again with the "
@@ -753,9 +747,9 @@ class Result:
         -------
         int
         """
-        if input is None and len(self.input_names) != 1:
-            raise InputError(f"name an input: this result has {_listed(self.input_names)}")
         if input is None:
+            if len(self.input_names) != 1:
+                raise InputError(f"name an input: this result has {_listed(self.input_names)}")
             return 0
         if input not in self.input_names and str(input) in self.input_names:
             input = str(input)  # times and the like are text in a file
@@ -833,7 +827,7 @@ class Result:
 
         Each is the function of that name in `butfor.plots`; it returns the axes and never shows or saves anything.
         """
-        from butfor.plots.accessor import ResultPlots
+        from butfor.plots.display import ResultPlots
 
         return ResultPlots(self)
 
@@ -971,7 +965,7 @@ def columns(result: Result) -> dict[str, Array]:
     shown: dict[str, Array] = {
         "input": names_column(result.input_names)[result.input_of],
         "subset": names_column(result.subset_names)[result.subset_of],
-        "resolution": _resolutions(result),
+        "resolution": result.hypotheses.resolution,
         "value": _values(result),
         "observed": evidence.observed,
         "draws": evidence.draws,
@@ -996,11 +990,6 @@ def columns(result: Result) -> dict[str, Array]:
     if result.located is not None:
         del shown["p"], shown["q"], shown["surprise"]  # whether the output is unusual was not tested
     return shown
-
-
-def _resolutions(result: Result) -> Ints:
-    layers = result.hypotheses.layers
-    return np.zeros(len(result.chosen), np.int64) if layers is None else layers.resolution
 
 
 def _values(result: Result) -> Array:
@@ -1036,11 +1025,8 @@ def _status(result: Result) -> Array:
     withheld = np.zeros_like(wrong) if choosable is None else ~choosable
     evidence = result.evidence
     odd = wrong & False if result.fills is None else result.fills.doubtful
-    odd = odd & (
-        result.chosen
-        | (False if result.decided is None else result.decided.necessary)
-        | (False if result.moved is None else result.moved.moves)
-    )
+    given = False if result.decided is None else result.decided.necessary
+    odd = odd & (result.chosen | given | (False if result.moved is None else result.moved.moves))
     cases = [odd, result.chosen, untested, wrong, withheld, ~evidence.drawable, ~result.tested, evidence.open]
     status = np.select(cases, ("fills look odd", *STATUSES[1 : len(cases)]), default=STATUSES[0]).astype(object)
     status[list(result.record.uncovered)] = "not covered"
@@ -1049,7 +1035,8 @@ def _status(result: Result) -> Array:
 
 def importance_columns(result: Result) -> dict[str, Array]:
     """Return what is known of every subset over all inputs, by column."""
-    evidence, effects = result.evidence, result.effects
+    evidence, effects, states = result.evidence, result.effects, [~result.tested, result.rejected]
+    faults = np.array([verdict and f"not tested: {FAULTS[verdict]}" for verdict in result._verdicts], dtype=object)
     return {
         "subset": np.array(result.subset_names, dtype=object),
         "statistic": evidence.observed,
@@ -1062,34 +1049,23 @@ def importance_columns(result: Result) -> dict[str, Array]:
         "effect_high": effects.high,
         "draws": evidence.draws,
         "passes": np.full(len(result.chosen), result.importance.passes),
-        "resolution": _resolutions(result),
-        "status": np.select([~result.tested, result.rejected], ["no variation", "not calibrated"], "tested"),
-        "why": np.select([~result.tested, result.rejected], [NO_VARIATION, _not_tested(result)], "").astype(object),
+        "resolution": result.hypotheses.resolution,
+        "status": np.select(states, ["no variation", "not calibrated"], "tested"),
+        "why": np.select(states, [NO_VARIATION, faults], "").astype(object),
     }
-
-
-def _not_tested(result: Result) -> Array:
-    """Return why each subset (S,) is not tested, where the check of the sampler rejects it."""
-    check = result.check
-    verdicts = {} if check is None else dict(zip(check.subset_names, map(str, check.verdicts), strict=True))
-    why = [f"not tested: {FAULTS[verdicts[name]]}" if name in verdicts else "" for name in result.subset_names]
-    return np.array(why, dtype=object)
 
 
 def feature_columns(result: Result) -> dict[str, Array]:
     """Return what is known of every subset over all inputs, by column."""
     size, effects, over = len(result.subset_names), result.effects, result.over_inputs
     resolution = np.zeros(size, np.int64)
-    resolution[result.subset_of] = _resolutions(result)
+    resolution[result.subset_of] = result.hypotheses.resolution
     shown: dict[str, Array] = {"subset": names_column(result.subset_names), "resolution": resolution}
     if result.is_global:
         p = np.where(result.rejected, np.nan, result.evidence.values)
         shown |= {"p": p, "q": result.q, "chosen": result.chosen, "effect": effects.effect}
-        return shown | {
-            "effect_low": effects.low,
-            "effect_high": effects.high,
-            "inputs": np.full(size, result.n_inputs),
-        }
+        shown |= {"effect_low": effects.low, "effect_high": effects.high}
+        return shown | {"inputs": np.full(size, result.n_inputs)}
     if over is None:
         known = ~np.isnan(effects.effect)
         total = np.bincount(result.subset_of[known], weights=effects.effect[known], minlength=size)

@@ -7,7 +7,7 @@ rendering words or formats anything a second time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -521,9 +521,7 @@ def _matter(result: Result) -> Answer:
     finest, effects = finest_of(result, result.chosen), result.effects  # a group where none of its columns is
     rows = np.flatnonzero(finest)
     rows = rows[np.argsort(-np.nan_to_num(np.abs(effects.effect[rows])), kind="stable")]
-    group = (
-        np.zeros(len(finest), bool) if result.hypotheses.layers is None else result.hypotheses.layers.resolution == 0
-    )
+    group = (result.hypotheses.resolution == 0) & (result.hypotheses.layers is not None)
     ends = zip(effects.effect[rows], effects.low[rows], effects.high[rows], strict=True)
     words = [f"{' together' * bool(group[j])} {with_interval(*three)}" for j, three in zip(rows, ends, strict=True)]
     items = [(result.subset_names[j], text) for j, text in zip(rows, words, strict=True)]
@@ -735,22 +733,15 @@ def effect_label(result: Result, index: int | None = None) -> str:
     return f"change in the {output_label(result, index)}"
 
 
-def shown_effects(result: Result) -> Effects:
-    """Return the sizes that are shown: of images by how much each region moves the output, given x."""
-    moved, effects = result.moved, result.effects
-    if moved is None or result.modality not in INPUTS:
-        return effects
-    if result.modality == "text" and np.isfinite(effects.effect).any():
-        return effects
-    return Effects(moved.drop, moved.low, moved.high)
-
-
 def rounded_effects(result: Result) -> tuple[Floats, Floats, Floats]:
     """Return effects (H,) and the ends of their intervals to a thousandth of the largest of their input.
 
     What is nothing beside it reads 0, and not -1.72e-07.
     """
-    effects, largest = shown_effects(result), np.zeros(len(result.input_names))
+    effects, moved, largest = result.effects, result.moved, np.zeros(len(result.input_names))
+    unknown_effects = result.modality == "text" and not np.isfinite(effects.effect).any()
+    if moved is not None and (result.modality == "image" or unknown_effects):  # by how much each part moves it, given x
+        effects = Effects(moved.drop, moved.low, moved.high)
     np.maximum.at(largest, result.input_of, np.nan_to_num(np.abs(effects.effect)))
     linked = LINKS.get(str(result.record.link))
     if not linked and result.output_names is not None and result.outputs.size and are_probabilities(result.outputs):
@@ -870,13 +861,17 @@ def scale_over(*numbers: Any) -> Scale:
     return position
 
 
-def _line(scale: Scale, name: str, middle: float, ends: tuple[float, float], sure: bool, **more: Any) -> Line:
-    """Return a line of an effect with its interval; what is computed exactly has none."""
-    low, high = ends
-    known = np.isfinite(low) and np.isfinite(high) and low != high
-    interval = f"{number(low, sign=True)} to {number(high, sign=True)}" if known else ""
-    text = number(middle, sign=True)
-    return Line(name, text, interval, scale(low), scale(middle), scale(high), bool(sure), **more)
+def _lines(
+    names: Sequence[str], middle: Floats, low: Floats, high: Floats, sure: Array, **more: Iterable[Any]
+) -> tuple[tuple[Line, ...], float]:
+    """Return lines of effects with their intervals, and where zero stands; what is computed exactly has no interval."""
+    scale, lines = scale_over(middle, low, high), []
+    for name, effect, start, end, finding, *cells in zip(names, middle, low, high, sure, *more.values(), strict=True):
+        known = np.isfinite(start) and np.isfinite(end) and start != end
+        interval = f"{number(start, sign=True)} to {number(end, sign=True)}" if known else ""
+        text, places = number(effect, sign=True), (scale(start), scale(effect), scale(end))
+        lines.append(Line(name, text, interval, *places, bool(finding), **dict(zip(more, cells, strict=True))))
+    return tuple(lines), scale(0.0) or 0.0
 
 
 def decision_lines(result: Result, rows: Ints) -> tuple[Line, ...]:
@@ -896,25 +891,16 @@ def decision_lines(result: Result, rows: Ints) -> tuple[Line, ...]:
 
 def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, ...], float]:
     """Return the effects of these hypotheses, and where zero stands."""
-    effect, low, high = rounded_effects(result)
-    scale, status = scale_over(effect[rows], low[rows], high[rows]), result.table["status"].to_numpy()
-    observed, evidence = values(result), result.evidence
-    lines = (
-        _line(
-            scale,
-            result.subset_names[int(result.subset_of[row])],
-            effect[row],
-            (low[row], high[row]),
-            sure[row],
-            value=value_text(observed[row]),
-            more=percent(evidence.surprise[row]),
-            evidence=number(evidence.values[row]),
-            q=number(result.q[row]),
-            status=str(status[row]),
-        )
-        for row in rows.tolist()
-    )
-    return tuple(lines), scale(0.0) or 0.0
+    effect, low, high = (column[rows] for column in rounded_effects(result))
+    evidence, names = result.evidence, [_name(result, row) for row in rows.tolist()]
+    shown = {
+        "value": map(value_text, values(result)[rows]),
+        "more": map(percent, evidence.surprise[rows]),
+        "evidence": map(number, evidence.values[rows]),
+        "q": map(number, result.q[rows]),
+        "status": map(str, result.table["status"].to_numpy()[rows]),
+    }
+    return _lines(names, effect, low, high, sure[rows], **shown)
 
 
 def features_chart(result: Result, subsets: Ints) -> Chart:
@@ -922,35 +908,29 @@ def features_chart(result: Result, subsets: Ints) -> Chart:
     frame = result.features
     effect, low, high = (frame[name].to_numpy(np.float64) for name in ("effect", "effect_low", "effect_high"))
     largest = np.abs(np.nan_to_num(effect)).max(initial=0.0, keepdims=True)
-    effect, low, high = (to_scale(column, largest) for column in (effect, low, high))
-    sure, (_, depth) = frame["chosen"].to_numpy(), tree_order(result)
-    more = [f"{n:,} of {total:,}" for n, total in zip(frame["inputs_chosen"], frame["inputs"], strict=True)]
-    scale = scale_over(effect[subsets], low[subsets], high[subsets])
-    lines = (
-        _line(scale, result.subset_names[j], effect[j], (low[j], high[j]), sure[j], depth=int(depth[j]), more=more[j])
-        for j in subsets.tolist()
-    )
+    effect, low, high = (to_scale(column, largest)[subsets] for column in (effect, low, high))
+    depth, chosen = tree_order(result)[1][subsets].tolist(), frame["chosen"].to_numpy()[subsets]
+    counts = zip(frame["inputs_chosen"].to_numpy()[subsets], frame["inputs"].to_numpy()[subsets], strict=True)
+    more = [f"{n:,} of {total:,}" for n, total in counts]
+    names = [result.subset_names[j] for j in subsets.tolist()]
+    lines, zero = _lines(names, effect, low, high, chosen, depth=depth, more=more)
     title, key = f"Mean {effect_label(result)}, over all inputs", KEY.format(blue="different")
-    return Chart(title, tuple(lines), "zero", scale(0.0) or 0.0, key)
+    return Chart(title, lines, "zero", zero, key)
 
 
 def global_chart(result: Result) -> Chart:
     """Return the features of a data set, those chosen first; of the others the difference on the test's draws."""
-    effects, evidence, q = result.effects, result.evidence, result.q
+    effects, chosen = result.effects, result.chosen
     known = np.isfinite(effects.effect)
     middle = np.where(known, effects.effect, result.difference)
-    low, high = (np.where(known, end, np.nan) for end in (effects.low, effects.high))
-    order = np.lexsort((-np.abs(np.nan_to_num(middle)), ~result.chosen))[:MOST_FEATURES]
-    more = [number(p) if tested else "no variation" for p, tested in zip(evidence.values, result.tested, strict=True)]
-    scale = scale_over(middle[order], low[order], high[order])
-    lines = (
-        _line(
-            scale, result.subset_names[j], middle[j], (low[j], high[j]), result.chosen[j], more=more[j], q=number(q[j])
-        )
-        for j in order.tolist()
-    )
+    order = np.lexsort((-np.abs(np.nan_to_num(middle)), ~chosen))[:MOST_FEATURES]
+    low, high = (np.where(known, end, np.nan)[order] for end in (effects.low, effects.high))
+    pairs = zip(result.evidence.values[order], result.tested[order], strict=True)
+    more = [number(p) if tested else "no variation" for p, tested in pairs]
+    names, q = [result.subset_names[j] for j in order.tolist()], map(number, result.q[order])
+    lines, zero = _lines(names, middle[order], low, high, chosen[order], more=more, q=q)
     title, key = effect_name(result), KEY.format(blue="found to matter" if result.importance.loss else "different")
-    return Chart(title[:1].upper() + title[1:], tuple(lines), "zero", scale(0.0) or 0.0, key)
+    return Chart(title[:1].upper() + title[1:], lines, "zero", zero, key)
 
 
 def _chart(result: Result) -> Chart | None:

@@ -9,7 +9,6 @@ import numpy as np
 from butfor.evaluation.calls import answered, probe
 from butfor.evaluation.evaluator import Evaluator, Watcher
 from butfor.evaluation.hypotheses import Hypotheses, with_stand_ins
-from butfor.evaluation.progress import Meter
 from butfor.inference.decisions import Decision
 from butfor.inference.effects import mean_beyond_chance
 from butfor.inference.selection import COMPETITIONS, Choice, LearningUnits, layers_of_table
@@ -72,13 +71,12 @@ def control(
     evaluator: Evaluator,
     spec: StatisticSpec,
     settings: Settings,
-    meter: Meter,
     averaged: Target,
     subsets: int,
+    *,
     decision: Decision | None = None,
     outcomes: Outcomes | None = None,
     weights: Floats | None = None,
-    *,
     rough: bool = False,
 ) -> Control:
     """The test on rows that their sampler has not seen, of the first of all `subsets` of the run.
@@ -94,17 +92,17 @@ def control(
     failed = dict[int, str]()
     if evaluator.tolerance.skip:
         _, bad = answered(hypotheses.items, evaluator.direct, evaluator.batch_rows, "row {} of the reference".format)
-        meter.count_evaluated(len(hypotheses.items))
+        evaluator.counter.count_evaluated(len(hypotheses.items))
         failed = {row: bad[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in bad}
         hypotheses = with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
-    seen = probe(evaluator.direct, hypotheses.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
-    meter.count_evaluated(seen.rows)
+    seen = probe(evaluator.direct, hypotheses.items, evaluator.batch_rows, "row {} of the reference".format)
+    evaluator.counter.count_evaluated(seen.rows)
     control_spec = replace(spec, picked=None, rounding=seen.rounding, center=min(spec.center, quiet.test.center or 16))
     first = FirstDraws(hypotheses.size, spec.target, settings.link, seen.rounding, averaged)
     chances = None if decision is None else DecisionChances(hypotheses.size, decision)
     watching: tuple[Watcher, ...] = (first,) if chances is None else (first, chances)
     apart = replace(evaluator, failed=failed, watchers=watching)  # hypotheses of its own
-    done = perform(hypotheses, apart, control_spec, stopping, choice, meter, "control", outcomes=outcomes)
+    done = perform(hypotheses, apart, control_spec, stopping, choice, "control", outcomes=outcomes)
     if done.interrupted:
         raise KeyboardInterrupt  # nothing is decided yet that could be returned
     evidence, tested, rows = done.evidence.scaled, done.evidence.drawable, len(hypotheses.items)
@@ -113,13 +111,10 @@ def control(
     gain[apart.untested(hypotheses.size)] = np.nan
     gain = gain.reshape(-1, width)
     off = mean_beyond_chance(gain, np.ones_like(gain) if weights is None else weights)
-    verified = None
-    if chances is not None and decision is not None:
-        verified = chances.forecasts(decision(seen.outputs), width, weights)
+    made = None if decision is None else decision(seen.outputs)
+    verified = None if chances is None or made is None else chances.forecasts(made, width, weights)
     values = evidence.reshape(-1, width)
     good = calibrated(values) if done.evidence.kind == "p" else None
-    if width == subsets:
-        return Control(values, chosen, good, off, verified)
     rest = (0, subsets - width)  # what was not tested has no p-values and nothing against it
     return Control(
         np.pad(values, ((0, 0), rest), constant_values=np.nan),
@@ -199,9 +194,8 @@ def _quiet(settings: Settings, *, rough: bool) -> Settings:
 
 def _pooled(hypotheses: Hypotheses, settings: Settings, rows: int) -> Choice:
     """The choice over all control rows together, whichever sampler they had."""
-    layers = hypotheses.layers
+    layers, size = hypotheses.layers, len(hypotheses.subset_names)
     if layers is not None:
-        size = len(hypotheses.subset_names)
         layers = layers_of_table(layers.resolution[:size], layers.parent[:size], rows)
     floor = floors_of(hypotheses) if settings.rule in COMPETITIONS else None
     return Choice(
@@ -209,11 +203,8 @@ def _pooled(hypotheses: Hypotheses, settings: Settings, rows: int) -> Choice:
         alpha=settings.alpha,
         layers=layers,
         draws=settings.draws_for(hypotheses.size),
-        floor=None if floor is None else np.tile(floor[: len(hypotheses.subset_names)], rows),
-        units=LearningUnits(
-            np.repeat(np.arange(rows), len(hypotheses.subset_names)),
-            np.tile(hypotheses.subset_of[: len(hypotheses.subset_names)], rows),
-        ),
+        floor=None if floor is None else np.tile(floor[:size], rows),
+        units=LearningUnits(np.repeat(np.arange(rows), size), np.tile(hypotheses.subset_of[:size], rows)),
     )
 
 

@@ -13,28 +13,23 @@ import numpy as np
 from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Hypotheses, Job, table_hypotheses
 from butfor.evaluation.items import Items, TableItems
-from butfor.evaluation.progress import Meter
-from butfor.evaluation.samplers import info_of
+from butfor.evaluation.samplers import Sampler, info_of
 from butfor.inference.decisions import Decision, DecisionRule, FlipShare, Intervals
 from butfor.inference.features import Fit
 from butfor.inference.moves import BoundedChange, MeanChange
 from butfor.inference.statistics import StatisticSpec, Target, linked, pick
 from butfor.models.wrap import Wrapped
-from butfor.results.result import Decided, Moved, Stay
+from butfor.results.result import Decided, Fills, Moved, Stay
 from butfor.results.summary import are_probabilities
 from butfor.results.words import Note
 from butfor.run.watchers import Flips, Moves
 from butfor.settings import Settings
-from butfor.types import Bools, Floats, InputError, Ints, Subset
+from butfor.types import Bools, Floats, InputError, Ints, ModelError, Subset
 
 CONFIDENCE = 0.95
 FIT_SHARE = 0.2  # of the error level, by subset, where intervals hold together: one fit is shared by all inputs
 MOST_DRAWS = 400
-FIRST_ADDED, GROWTH, GROWTH_OF_FEW = (
-    16,
-    1.25,
-    1.5,
-)  # draws that are added where a decision is still open, and by how much that grows
+FIRST_ADDED, GROWTH, GROWTH_OF_FEW = 16, 1.25, 1.5  # draws added where a decision is open, and how that grows
 DEAR_DRAWS, DEAR_ADDED = 40, 12  # the most draws where each costs much, and the first that are added
 FIRST_DRAWS, FIRST_ROUNDS = 64, 8  # of everything but a subset, where it is asked whether the subset is sufficient
 
@@ -83,7 +78,6 @@ def decide(
     flips: Flips,
     settings: Settings,
     fit: Fit | None,
-    meter: Meter,
     off: Callable[[Floats], Floats] | None = None,
     usable: Bools | None = None,
     resolution: Ints | None = None,
@@ -97,7 +91,7 @@ def decide(
     The cap is `most` draws; of images and texts none are added here unless it is given (`draw_given`). Of draws of
     which some are alike only those that are `different` (H,) count.
     """
-    resolution = _resolution(hypotheses) if resolution is None else resolution
+    resolution = hypotheses.resolution if resolution is None else resolution
     error = _error(hypotheses, fit)
     rule = _rule(hypotheses, settings, settings.level, resolution, usable)
 
@@ -110,7 +104,7 @@ def decide(
     if most is not None or hypotheses.items.shares_subsets:
         cap, first = MOST_DRAWS if most is None else most, max(FIRST_ADDED, FIRST_ROUNDS // 2 * flips.together)
         known = Intervals.none(hypotheses.size)
-        _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap, known), "decision", meter, first)
+        _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap, known), "decision", first)
     counted = shares()
     if different is not None:
         counted = counted.drawn(np.minimum(counted.draws, different))
@@ -133,7 +127,6 @@ def move(
     moves: Moves,
     settings: Settings,
     fit: Fit | None,
-    meter: Meter,
     scale: Scale,
     usable: Bools | None = None,
     different: Ints | None = None,
@@ -143,14 +136,14 @@ def move(
     `scale` is the range of changes (2, n) of each input and the change that is little; `different` is as in `decide`.
     """
     error, (ends, least) = _error(hypotheses, fit), scale
-    rule = _rule(hypotheses, settings, least, _resolution(hypotheses), usable)
+    rule = _rule(hypotheses, settings, least, hypotheses.resolution, usable)
     if settings.test.name in ("sequential", "irt") and hypotheses.items.shares_subsets:  # others are for few draws
 
         def sizes() -> MeanChange:
             return moves.means(error, ends[:, hypotheses.input_of]).turned()
 
         known = Intervals.none(hypotheses.size)
-        _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS, known), "moves", meter)
+        _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS, known), "moves")
     means = changes_seen(hypotheses, moves, ends, error, different)
     low, high = rule.bounds(means)
     unusable = ~np.isfinite(means.mean) | (False if usable is None else ~usable)
@@ -175,7 +168,6 @@ def draw_given(
     flips: Flips | None,
     moves: Moves,
     settings: Settings,
-    meter: Meter,
     scale: Scale,
     usable: Bools | None = None,
     different: Callable[[], Ints | None] | None = None,
@@ -186,7 +178,7 @@ def draw_given(
     to a cap, until it is shown. Every draw that is `different` counts for both questions. Both are valid however
     drawing is stopped.
     """
-    error, (ends, least), layer = _error(hypotheses, None), scale, _resolution(hypotheses)
+    error, (ends, least), layer = _error(hypotheses, None), scale, hypotheses.resolution
     by_flips = _rule(hypotheses, settings, settings.level, layer, usable)
     by_moves = _rule(hypotheses, settings, least, layer, usable)
     dear, cap = is_dear(hypotheses), most_given(hypotheses, settings)
@@ -205,7 +197,7 @@ def draw_given(
         return deciding, moving
 
     size, number = min(DEAR_ADDED if dear else FIRST_ADDED, hypotheses.round_draws), 0
-    meter.stage("given", None)
+    evaluator.counter.stage("given", None)
     while not info_of(hypotheses.sampler).deterministic:
         deciding, moving = still_open()
         wanted = (deciding | moving) & (moves.draws < cap) & (True if usable is None else usable)
@@ -275,21 +267,11 @@ def scale_of_changes(spec: StatisticSpec, settings: Settings, outputs: Floats, r
     return np.stack([here - top, here - bottom]), little
 
 
-def _resolution(hypotheses: Hypotheses) -> Ints:
-    layers = hypotheses.layers
-    return np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
-
-
 def _draw_on(
-    hypotheses: Hypotheses,
-    evaluator: Evaluator,
-    undecided: Callable[[], Ints],
-    label: str,
-    meter: Meter,
-    first: int = FIRST_ADDED,
+    hypotheses: Hypotheses, evaluator: Evaluator, undecided: Callable[[], Ints], label: str, first: int = FIRST_ADDED
 ) -> None:
     """Draw for what is undecided, in growing rounds."""
-    meter.stage(label, None)
+    evaluator.counter.stage(label, None)
     size, number = min(first, hypotheses.round_draws), 0
     while (rows := undecided()).size:
         wanted = np.zeros(hypotheses.size, bool)
@@ -327,7 +309,6 @@ def sufficiency(
     decision: Decision,
     settings: Settings,
     fit: Callable[[Hypotheses], Fit | None] | None,
-    meter: Meter,
 ) -> Stay:
     """The other way round: keep the subset, redraw all the rest; how often does the decision stay? Tables only.
 
@@ -341,18 +322,15 @@ def sufficiency(
     places = [place for place, columns in enumerate(rest) if columns.size]
     kept = [by_name[hypotheses.subset_names[place]].key for place in places]
     subsets = [Subset(f"all but {key}", rest[place]) for key, place in zip(kept, places, strict=True)]
-    share, low, high = (np.ones(hypotheses.size) for _ in range(3))
-    sure = np.ones(hypotheses.size, bool)
+    share, low, high, sure = (*np.ones((3, hypotheses.size)), np.ones(hypotheses.size, bool))
     if subsets:
         turned = table_hypotheses(items, hypotheses.input_names, subsets, hypotheses.sampler, hypotheses.seed)
         rows = (np.arange(len(items))[:, None] * len(hypotheses.subset_names) + np.array(places)).reshape(-1)
-        resolution = None if hypotheses.layers is None else hypotheses.layers.resolution[rows]
         stays = Flips(turned.size, decision, stays=True)
-        meter.stage("sufficient", None)
+        evaluator.counter.stage("sufficient", None)
         watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
         watching.watch(turned, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks])
-        known = None if fit is None else fit(turned)
-        decided = decide(turned, watching, stays, settings, known, meter, resolution=resolution)
+        decided = decide(turned, watching, stays, settings, fit and fit(turned), resolution=hypotheses.resolution[rows])
         share[rows], low[rows], high[rows], sure[rows] = decided.share, decided.low, decided.high, decided.necessary
     return Stay(share, low, high, sure)
 
@@ -363,3 +341,72 @@ def _error(hypotheses: Hypotheses, fit: Fit | None) -> Floats:
         return np.asarray(1 / fit.rows + fit.leverage)
     rows = info_of(hypotheses.sampler).reference_rows
     return np.full(hypotheses.size, 0.0 if not rows else 1 / rows)
+
+
+# Fills that tell on themselves: odd ones are tried again with real patches; some show the object again. The model's
+# outputs tell the latter: where most fills take the class of the photograph away and a few leave it, the inpainter may
+# have painted there what was removed.
+
+LEAST_FILLS = 5
+OTHER_DRAWS = 10  # real patches that are put in place of odd fills
+LEAVES, TAKES = 0.8, 0.4  # share of an output that a fill with the object leaves at least, and other fills at most
+
+
+def tried_again(
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    sampler: Sampler | None,
+    again: tuple[Moves, Flips | None],
+    chosen: Bools,
+    decided: Decided | None,
+    moved: Moved,
+    fills: Fills,
+) -> Fills:
+    """Return which findings on regions with odd fills hold with draws of another sampler; `again` watches those.
+
+    They do if the mean change is above what is little there, too, in the same direction; and, where a region was called
+    decisive, if the share of other decisions is above the level.
+    """
+    moves, flips = again
+    needed = np.zeros_like(chosen) if decided is None else decided.necessary
+    findings, nothing = fills.odd & (moved.moves | needed | chosen), np.zeros(len(chosen))
+    if sampler is None or not findings.any():
+        return fills
+    watching = replace(evaluator, memory=None, watchers=(moves,) if flips is None else (moves, flips), failed={})
+    try:
+        draw_for(replace(hypotheses, sampler=sampler, watch=None), watching, findings, "other fills", OTHER_DRAWS)
+    except (InputError, ModelError):  # no room for a patch, say
+        return fills
+    far = np.full((2, len(chosen)), np.inf) * np.array([[-1.0], [1.0]])
+    confirmed = findings & (np.nan_to_num(moves.means(nothing, far).mean * np.sign(moved.drop)) > moved.least)
+    if flips is not None and decided is not None:
+        confirmed &= ~needed | (np.nan_to_num(flips.shares(nothing).share) > decided.level)
+    return replace(fills, confirmed=confirmed)
+
+
+def fill_notes(hypotheses: Hypotheses, moves: Moves, fills: Fills, outputs: Floats, findings: Bools) -> list[Note]:
+    """Return notes on findings that are not counted, on fills that are alike, and on some that show the object again.
+
+    `outputs` (n,) are those of the images that their regions change.
+    """
+    notes, doubtful = [], int((fills.doubtful & findings).sum())
+    if doubtful:
+        notes.append(Note("fills-doubtful", "warning", {"count": doubtful, "findings": int(findings.sum())}))
+    alike = (fills.different < 0.5 * moves.draws) & (moves.draws > 1)
+    if alike.any():
+        values = {"regions": int(alike.sum()), "size": hypotheses.size, "draws": int(moves.draws[alike].sum())}
+        notes.append(Note("fills-alike", "warning", {**values, "different": int(fills.different[alike].sum())}))
+    names, counts = list[str](), list[int]()
+    for row in range(hypotheses.size if moves.look.each else 0):
+        left = outputs[hypotheses.input_of[row]] - moves.each(row)
+        whole = float(outputs[hypotheses.input_of[row]])
+        again = int((left >= LEAVES * whole).sum())
+        if whole > 0 and left.size >= LEAST_FILLS and again and np.median(left) <= TAKES * whole:
+            names.append(
+                f"{hypotheses.subset_names[hypotheses.subset_of[row]]} of "
+                f"{hypotheses.input_names[hypotheses.input_of[row]]}"
+            )
+            counts.append(again)
+    if names:
+        notes.append(Note("painted-again", "info", {"regions": names, "fills": sum(counts)}))
+    return notes

@@ -26,7 +26,6 @@ from butfor.evaluation.hypotheses import (
     round_sizes,
 )
 from butfor.evaluation.items import ListItems
-from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
 from butfor.inference.decisions import Decision, FlipShare, changes
 from butfor.inference.features import Fit
@@ -60,14 +59,7 @@ class Keeps(Protocol):
         """Yield sets of so many parts."""
 
 
-def smallest_sets(
-    keeps: Keeps,
-    evaluator: Evaluator,
-    decision: Decision,
-    settings: Settings,
-    meter: Meter,
-    tested: Bools,
-) -> Sets:
+def smallest_sets(keeps: Keeps, evaluator: Evaluator, decision: Decision, settings: Settings, tested: Bools) -> Sets:
     """Return the smallest sets that surely keep decisions of inputs `tested` (n,) more often than `settings.enough`.
 
     Of all statements at most a share alpha is wrong on average: each size has its share of alpha, and what is wrong
@@ -78,17 +70,17 @@ def smallest_sets(
     low, high = keeps.base.bounds(1 - CONFIDENCE)
     open_inputs = tested & ~(low > settings.enough)
     tried: list[KeptSet] = []
-    meter.stage("enough", None)
+    evaluator.counter.stage("enough", None)
     for size, share in enumerate(SHARES, 1):
         at_level = replace(settings, level=settings.enough, alpha=share * settings.alpha)
         for hypotheses, mask, kept in keeps.propose(size, np.flatnonzero(open_inputs)):
             stays = Flips(hypotheses.size, decision, stays=True, together=keeps.together)
             watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
-            known, most = keeps.fit(hypotheses), keeps.most_draws
+            most = keeps.most_draws
             first = FIRST_ADDED * (FIRST_ROUNDS if most is None else 1)
             for number, draws in enumerate(round_sizes(first, hypotheses.round_draws)):
                 draw_for(hypotheses, watching, mask, f"enough {number}", draws)
-            decided = decide(hypotheses, watching, stays, at_level, known, meter, usable=mask, most=most)
+            decided = decide(hypotheses, watching, stays, at_level, keeps.fit(hypotheses), usable=mask, most=most)
             new = list(_sets(hypotheses, decided, mask, kept, high))
             tried += new
             open_inputs[[one.input for one in new if one.enough]] = False
@@ -112,8 +104,7 @@ def _telling(tried: Sequence[KeptSet]) -> Iterator[KeptSet]:
         by_input.setdefault(one.input, []).append(one)
     for _, sets in sorted(by_input.items()):
         ordered = sorted(sets, key=lambda one: (-one.stay, one.columns))
-        confirmed = [one for one in ordered if one.enough]
-        yield from confirmed or ordered[:1]
+        yield from [one for one in ordered if one.enough] or ordered[:1]
 
 
 SEARCH_DRAWS = 4
@@ -191,7 +182,6 @@ def kept_parts(
     evaluator: Evaluator,
     decision: Decision,
     settings: Settings,
-    meter: Meter,
     tested: Bools,
     effect: Floats,
 ) -> KeptParts:
@@ -209,13 +199,13 @@ def kept_parts(
     base = FlipShare(np.zeros(count, np.int64), np.full(count, np.nan), np.zeros(count))
     keeps = KeptParts(source, parts, evaluator, decision, COSTLY_DRAWS if costly else MOST_DRAWS, base)
     if parts.fills_whole:
-        meter.stage("enough", None)
+        evaluator.counter.stage("enough", None)
         hypotheses, _ = keeps.keeping([(i, ()) for i in np.flatnonzero(tested).tolist()])
         stays = Flips(hypotheses.size, decision, stays=True)
         watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
         draw_for(hypotheses, watching, np.ones(hypotheses.size, bool), "enough 0", FIRST_ADDED)
         at_level = replace(settings, level=settings.enough or 0.0)
-        decided = decide(hypotheses, watching, stays, at_level, None, meter, most=keeps.most_draws)
+        decided = decide(hypotheses, watching, stays, at_level, None, most=keeps.most_draws)
         base.draws[hypotheses.input_of], base.share[hypotheses.input_of] = decided.draws, decided.share
     return keeps
 

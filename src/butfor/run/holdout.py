@@ -54,9 +54,8 @@ def subset_parts(
 def _by_subset(
     hypotheses: Hypotheses, evaluator: Evaluator, draws: int
 ) -> Iterator[tuple[int, Iterator[tuple[Job, Floats]]]]:
-    return groupby(
-        subset_parts(hypotheses, evaluator, draws), key=lambda part: subset_of_block(hypotheses, part[0].block)
-    )
+    parts = subset_parts(hypotheses, evaluator, draws)
+    return groupby(parts, key=lambda part: subset_of_block(hypotheses, part[0].block))
 
 
 def randomise(
@@ -180,7 +179,6 @@ def mean_effects(
     chosen: Bools,
     classes: Ints,
     draws: int,
-    confidence: float = 0.95,
 ) -> Effects:
     """Return mean effects over inputs of the chosen subsets from fresh draws: those that chose one would flatter it."""
     gains = np.zeros((len(hypotheses.items), len(chosen)))
@@ -189,4 +187,4 @@ def mean_effects(
         subset = subset_of_block(hypotheses, job.block)
         values, _ = measure.values(outputs, job.inputs, classes[job.inputs, subset])
         gains[job.inputs, subset] = gain(values, measure)
-    return mean_interval(gains, chosen, confidence)
+    return mean_interval(gains, chosen)

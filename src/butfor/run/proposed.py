@@ -12,8 +12,6 @@ from butfor.results.words import Note, as_note
 from butfor.settings import OnError
 from butfor.types import InputError, Item, Subset, warn_user
 
-MOST_NAMED = 5  # inputs in one sentence
-
 
 @dataclass(frozen=True, eq=False)
 class NamedItems(Sequence[Any]):
@@ -86,11 +84,8 @@ def propose(
     warning: type[UserWarning] = UserWarning,
 ) -> Proposed:
     """Look at every input once. `on_error="skip"` leaves out those that cannot be used; `check` says which."""
-    kept: list[int] = []
-    subsets: list[tuple[Subset, ...]] = []
-    failed: dict[str, str] = {}
-    empty: list[str] = []
-    largest = 0
+    kept, subsets, largest = list[int](), list[tuple[Subset, ...]](), 0
+    failed, empty = dict[str, str](), list[str]()
     for place, name in enumerate(items.names):
         try:
             item = items[place]
@@ -118,9 +113,3 @@ def propose(
     for note in notes:
         warn_user(str(note), warning)
     return Proposed(items.some(kept), tuple(subsets), tuple(notes), largest)
-
-
-def some_names(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(map(repr, names[:MOST_NAMED])) + more

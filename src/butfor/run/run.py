@@ -61,32 +61,11 @@ from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, Run
 from butfor.results.result import Control, Decided, Fills, Kept, Moved, Result, Sets
 from butfor.results.summary import are_logits, are_probabilities
 from butfor.results.words import Note, as_note
+from butfor.run import decisions, tests
 from butfor.run.control import LEAST_ROWS, ROWS_FEW, SEEN_Z, control, seen_by_model, size_of
-from butfor.run.decisions import (
-    decide,
-    decided_otherwise,
-    draw_given,
-    is_dear,
-    move,
-    reach_given,
-    scale_of_changes,
-    sufficiency,
-    watch_decisions,
-)
 from butfor.run.enough import Keeps, kept_parts, smallest_sets
-from butfor.run.fills import fill_notes, tried_again
 from butfor.run.proposed import Proposed
-from butfor.run.tests import (
-    Performed,
-    ReadModel,
-    choice_of,
-    chosen_by,
-    cluster_of,
-    estimated,
-    perform,
-    ranked_root,
-)
-from butfor.run.watchers import Different, FirstDraws, Flips, Keeper, Moves
+from butfor.run.watchers import Different, FirstDraws, Flips, Keeper, LookForMoves, Moves, travelling
 from butfor.settings import Settings
 from butfor.streams import stream
 from butfor.types import (
@@ -161,7 +140,9 @@ class RunContext:
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
     uncovered: tuple[int, ...] = ()  # hypotheses whose observed value the sampler cannot draw: never chosen
     immovable: Bools | None = None  # (S,) subsets that the rest of the input fixes: nothing is said of them
-    read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
+    read_model: Callable[[Model, Floats], tests.ReadModel] | None = (
+        None  # the model, its outputs -> what it says by itself
+    )
 
 
 def schedule(hypotheses: Hypotheses, settings: Settings, spec: StatisticSpec) -> tuple[list[int], int]:
@@ -172,17 +153,9 @@ def schedule(hypotheses: Hypotheses, settings: Settings, spec: StatisticSpec) ->
     return round_sizes(spec.center + draws, hypotheses.round_draws), spec.center
 
 
-def record_of(
-    context: RunContext,
-    settings: Settings,
-    start: Start,
-    chosen: Bools,
-    *,
-    interrupted: bool,
-    judged: Note | None,
-    exact: int,
-) -> RunRecord:
+def record_of(start: Start, chosen: Bools, *, interrupted: bool, judged: Note | None, exact: int) -> RunRecord:
     """Return what was asked, drawn and seen in a run."""
+    context, settings = start.context, start.settings
     hypotheses, spec, test, reference = context.hypotheses, start.spec, settings.test, context.reference
     sampler = info_of(hypotheses.sampler)
     rounds, set_aside = schedule(start.hypotheses, settings, spec)
@@ -247,21 +220,31 @@ def without(estimates: Estimates, rows: Ints) -> Estimates:
 class Start:
     """The state before the test: the statistic, the model's outputs on the inputs, the control, the choice."""
 
-    hypotheses: Hypotheses
+    context: RunContext
+    settings: Settings
+    hypotheses: Hypotheses  # those of the context, with a watch, and stand-ins for inputs that the model fails on
     seen: Probe
     spec: StatisticSpec
     target: object
     names: tuple[Any, ...] | None
     flips: Flips | None
     plain: Evaluator
-    meter: Meter
-    inside: ReadModel
-    checked: Control | None
+    inside: tests.ReadModel
     choice: Choice
     averaged: Target  # what features are of
     notes: tuple[Note, ...]
-    control_rows: int  # of the model
-    seen_by_model: bool  # the reference: then whole rows and averages over inputs are not judged
+    checked: Control | None = None
+    control_rows: int = 0  # of the model
+    seen_by_model: bool = False  # the reference: then whole rows and averages over inputs are not judged
+
+    @property
+    def meter(self) -> Meter:
+        return self.plain.counter
+
+    @property
+    def clusters(self) -> Ints:
+        """Equal for inputs (n,) that are equal, or that the user puts together."""
+        return clusters_of_inputs(self.context, self.settings)
 
 
 def model_notes(seen: Probe) -> list[Note]:
@@ -274,18 +257,18 @@ def model_notes(seen: Probe) -> list[Note]:
 
 def patient(model: Model, tolerance: Tolerance) -> Model:
     """Return a model that is called again where it fails: outside of tasks."""
-    return partial(_called_again, model, TRIES) if tolerance.skip else model
 
+    def called_again(batch: Batch) -> Any:
+        return again(lambda: model(batch), TRIES, lambda error: isinstance(error, InputError))  # a lost process too
 
-def _called_again(model: Model, tries: int, batch: Batch) -> Any:
-    return again(lambda: model(batch), tries, lambda error: isinstance(error, InputError))  # a lost process too
+    return called_again if tolerance.skip else model
 
 
 def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, kept: Journal, report: Report) -> Start:
     """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
     tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
     model = patient(kept.model, tolerance)
-    choice = choice_of(hypotheses, settings, clusters_of_inputs(context, settings))
+    choice = tests.choice_of(hypotheses, settings, clusters_of_inputs(context, settings))
     size = settings.options.batch_rows or context.batch_rows
     failed, n_evaluations = dict[int, str](), 0
     if tolerance.skip:
@@ -295,13 +278,13 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
         hypotheses = with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
     seen = probe(model, hypotheses.items, size, context.describe)
     spec, target, names = _statistic(context, settings, seen)
-    flips = watch_decisions(hypotheses, settings, seen.outputs, decides=context.wrapped.decides)
+    flips = decisions.watch_decisions(hypotheses, settings, seen.outputs, decides=context.wrapped.decides)
     notes = model_notes(seen)
     if flips is not None and settings.decide is None and tolerance == Tolerance():
-        notes += decided_otherwise(context.wrapped, hypotheses.items, seen.outputs, size)
+        notes += decisions.decided_otherwise(context.wrapped, hypotheses.items, seen.outputs, size)
     _fit(hypotheses, report)
     _warn_of_reach(hypotheses, settings, choice)
-    short = None if flips is None or hypotheses.items.shares_subsets else reach_given(hypotheses, settings)
+    short = None if flips is None or hypotheses.items.shares_subsets else decisions.reach_given(hypotheses, settings)
     if short is not None:
         warn_user(str(short), ReachWarning)
         notes.append(short)
@@ -316,75 +299,64 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
         failed=failed,
         remembered=model,
     )
-    inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
+    inside = tests.ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
     if inside.rows:
         meter.count_evaluated(inside.rows)
-    averaged = averaged_target(spec.target, seen.outputs, settings.link)
+    start = Start(
+        context=context,
+        settings=settings,
+        hypotheses=hypotheses,
+        seen=seen,
+        spec=spec,
+        target=target,
+        names=names,
+        flips=flips,
+        plain=plain,
+        inside=inside,
+        choice=choice,
+        averaged=averaged_target(spec.target, seen.outputs, settings.link),
+        notes=tuple(notes),
+    )
     before = meter.rows
-    checked, knows = (
-        _controlled(context, settings, plain, spec, averaged, flips, inside) if settings.control else (None, [])
-    )
-    choice = replace(choice, calibrated=_judged_rows(context, checked, seen_by_model=bool(knows)))
-    every = (*notes, *knows, *map(as_note, inside.notes))
-    return Start(
-        hypotheses,
-        seen,
-        spec,
-        target,
-        names,
-        flips,
-        plain,
-        meter,
-        inside,
-        checked,
-        choice,
-        averaged,
-        every,
-        meter.rows - before,
-        bool(knows),
+    checked, knows = _controlled(start) if settings.control else (None, [])
+    return replace(
+        start,
+        choice=replace(choice, calibrated=_judged_rows(context, checked, seen_by_model=bool(knows))),
+        notes=(*notes, *knows, *map(as_note, inside.notes)),
+        checked=checked,
+        control_rows=meter.rows - before,
+        seen_by_model=bool(knows),
     )
 
 
-def _controlled(
-    context: RunContext,
-    settings: Settings,
-    evaluator: Evaluator,
-    spec: StatisticSpec,
-    averaged: Target,
-    flips: Flips | None,
-    inside: ReadModel,
-) -> tuple[Control | None, list[Note]]:
+def _controlled(start: Start) -> tuple[Control | None, list[Note]]:
     """Check the sampler and the model on rows of the reference: its control, and a note where the model knows them."""
-    reference, meter = context.reference, evaluator.counter
-    assert isinstance(meter, Meter)
+    context, settings, spec, inside = start.context, start.settings, start.spec, start.inside
+    reference, subsets = context.reference, len(context.hypotheses.subset_names)
     if reference is None:
         return None, []
-    subsets = len(context.hypotheses.subset_names)
     faults = None if reference.faults is None else reference.faults()
     checked, z = None, 0.0
     comparable = spec.target.kind != "per-input" and spec.picked is None  # rows of the reference have no labels
     if comparable and reference.controls is not None:  # a sampler is checked that can be fitted again
         size = size_of(settings, len(context.hypotheses.items), subsets, read=inside.outcomes is not None)
-        decision = None if flips is None else flips.decision
         for held_out in reference.controls(size.rows, size.subsets):
-            weights = None if reference.weights is None else reference.weights(held_out)
             checked = control(
                 held_out,
-                evaluator,
+                start.plain,
                 spec,
                 settings,
-                meter,
-                averaged,
+                start.averaged,
                 subsets,
-                decision,
-                inside.outcomes,
-                weights,
+                decision=None if start.flips is None else start.flips.decision,
+                outcomes=inside.outcomes,
+                weights=None if reference.weights is None else reference.weights(held_out),
                 rough=size.rough,
             )
     if comparable and reference.controls is not None and reference.redrawn is not None:
         usable = np.ones(subsets, bool) if faults is None else faults.calibrated
         most = max(LEAST_ROWS // 2, ROWS_FEW * context.hypotheses.size)
-        z = _seen_by_model(reference.redrawn(usable, most), evaluator, spec, averaged, settings.seed)
+        z = _seen_by_model(start, reference.redrawn(usable, most))
     knows = abs(z) > SEEN_Z
     if knows and checked is not None:  # fair draws look wrong to a model that remembers the rows
         checked = replace(checked, calibrated=None)
@@ -396,10 +368,9 @@ def _controlled(
     return checked, [Note("reference-seen-by-model", "warning", {"z": z})] if knows else []
 
 
-def _seen_by_model(
-    redrawn: Redrawn | None, evaluator: Evaluator, spec: StatisticSpec, averaged: Target, seed: int
-) -> float:
+def _seen_by_model(start: Start, redrawn: Redrawn | None) -> float:
     """Return z of whether the model knows the reference; 0 where that cannot be told."""
+    evaluator = start.plain
     if redrawn is None:
         return 0.0
     try:
@@ -407,8 +378,8 @@ def _seen_by_model(
     except ModelError:  # of a redrawn row: the run itself may do without such rows
         return 0.0
     evaluator.counter.count_evaluated(len(outputs))
-    values = linked(outputs, spec.link).reshape(*redrawn.rows.shape[:2], -1)
-    return seen_by_model(redrawn.rows, values, averaged, stream(seed, "seen", "kernels"))
+    values = linked(outputs, start.spec.link).reshape(*redrawn.rows.shape[:2], -1)
+    return seen_by_model(redrawn.rows, values, start.averaged, stream(start.settings.seed, "seen", "kernels"))
 
 
 def _judged_rows(context: RunContext, checked: Control | None, *, seen_by_model: bool) -> Bools | None:
@@ -524,7 +495,7 @@ def _warn_of_reach(hypotheses: Hypotheses, settings: Settings, choice: Choice) -
 def clusters_of_inputs(context: RunContext, settings: Settings) -> Ints:
     """Equal for inputs (n,) that are equal, or that the user puts together."""
     names = context.hypotheses.input_names
-    return cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
+    return tests.cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
 
 
 def with_estimates(conclusions: Effects, first: Estimates, fresh: Bools, sure: Bools) -> Effects:
@@ -535,12 +506,7 @@ def with_estimates(conclusions: Effects, first: Estimates, fresh: Bools, sure: B
 
 
 def manifest(
-    hypotheses: Hypotheses,
-    model_name: str,
-    model: Model,
-    batch_rows: int,
-    settings: Settings,
-    reference: Any = None,
+    hypotheses: Hypotheses, model_name: str, model: Model, batch_rows: int, settings: Settings, reference: Any = None
 ) -> dict[str, str]:
     """Return what a run depends on: version, settings, and digests of model, data, reference and sampler."""
 
@@ -600,25 +566,23 @@ def run(context: RunContext, settings: Settings) -> Result:
         count, room = context.keep if settings.picked is None else (0, 0)  # a rule rejects some of what is drawn
         keeper = Keeper(count, schedule(hypotheses, settings, start.spec)[1], room)
         memory = remembering(hypotheses, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
-        each, logits = _watched_one_by_one(hypotheses), _as_probabilities(hypotheses, settings, start.seen.outputs)
-        target, rounding = start.spec.target, start.spec.rounding
-        moves = Moves(hypotheses.size, target, settings.link, rounding, each=each, logits=logits)
+        each = not hypotheses.items.shares_subsets and decisions.is_dear(hypotheses)  # draws are few: one by one
+        logits, target, rounding = _as_probabilities(start), start.spec.target, start.spec.rounding
+        moves = Moves(hypotheses.size, LookForMoves(target, settings.link, travelling(rounding), each, logits))
         different = Different(hypotheses.size)
         watching: tuple[Any, ...] = (keeper, first, moves, *([] if start.flips is None else [start.flips]))
         watching += (different,) if context.judge is not None else ()
         evaluator = replace(start.plain, memory=memory, watchers=watching)
-        reference_outputs, known, rest = _root(context, hypotheses, evaluator, start)
+        reference_outputs, known, rest = _root(start, evaluator)
         outcomes, meter = start.inside.outcomes, start.meter
         sure = np.zeros(hypotheses.size, bool)  # hypotheses of which all outcomes are known
         for block in [] if outcomes is None else outcomes.split(rest)[0]:
             sure[block.rows] = True
-        done = perform(rest, evaluator, start.spec, settings, start.choice, meter, known=known, outcomes=outcomes)
+        done = tests.perform(rest, evaluator, start.spec, settings, start.choice, known=known, outcomes=outcomes)
         if hypotheses.watch is not None and hypotheses.watch.is_degenerate:
             raise no_chance(hypotheses)
         estimates = without(first.estimates(), evaluator.untested(hypotheses.size))
-        conclusions = _answers(
-            context, settings, start, evaluator, done, estimates, sure, moves, different, reference_outputs
-        )
+        conclusions = _answers(start, evaluator, done, estimates, sure, moves, different, reference_outputs)
         failed = failures(evaluator.failed, hypotheses.size)
         notes = bad_rows + ([Note("not-tested", "warning", failed)] if evaluator.failed else [])
         declined = settings.decide is False
@@ -630,10 +594,13 @@ def run(context: RunContext, settings: Settings) -> Result:
             odd = np.zeros(hypotheses.size, bool) if odd is None else odd
             fills = Fills(odd, np.zeros(hypotheses.size, bool), different.counts)
             answers_given = conclusions.chosen, conclusions.decided, conclusions.moved
-            again = moves.anew(), None if start.flips is None else Flips(hypotheses.size, start.flips.decision)
-            fills = tried_again(hypotheses, evaluator, context.other_sampler, again, *answers_given, fills)
-            ends = _scale(context, settings, start, reference_outputs)[0]
-            notes += fill_notes(hypotheses, moves, fills, ends[1], conclusions.findings)
+            again = (
+                Moves(hypotheses.size, moves.look),
+                None if start.flips is None else Flips(hypotheses.size, start.flips.decision),
+            )
+            fills = decisions.tried_again(hypotheses, evaluator, context.other_sampler, again, *answers_given, fills)
+            ends = _scale(start, reference_outputs)[0]
+            notes += decisions.fill_notes(hypotheses, moves, fills, ends[1], conclusions.findings)
         left = sum(len(block.rows) for block in rest.blocks)
         exact = int(sure.sum()) + rest.size - left if sure.any() else 0
         if not interrupted:
@@ -652,9 +619,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         hypotheses=replace(context.hypotheses, watch=None),
         outputs=start.seen.outputs,
         kept=keeper.kept(),
-        record=record_of(
-            context, settings, start, conclusions.chosen, interrupted=interrupted, judged=judged, exact=exact
-        ),
+        record=record_of(start, conclusions.chosen, interrupted=interrupted, judged=judged, exact=exact),
         output_names=start.names,
         choice=done.choice,
         control=start.checked,
@@ -669,15 +634,11 @@ def run(context: RunContext, settings: Settings) -> Result:
     )
 
 
-def _watched_one_by_one(hypotheses: Hypotheses) -> bool:
-    """Return whether changes are kept one by one: of images and of texts whose draws are few."""
-    return not hypotheses.items.shares_subsets and is_dear(hypotheses)
-
-
-def _as_probabilities(hypotheses: Hypotheses, settings: Settings, outputs: Floats) -> bool:
+def _as_probabilities(start: Start) -> bool:
     """Return whether outputs are logits of which people want probabilities: of images and texts."""
-    known = outputs[np.isfinite(outputs).all(axis=1)]
-    return not hypotheses.items.shares_subsets and settings.link is None and bool(len(known)) and are_logits(known)
+    known = start.seen.outputs[np.isfinite(start.seen.outputs).all(axis=1)]
+    rows_of_a_table = start.hypotheses.items.shares_subsets
+    return not rows_of_a_table and start.settings.link is None and bool(len(known)) and are_logits(known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -702,11 +663,9 @@ class Answers:
 
 
 def _answers(
-    context: RunContext,
-    settings: Settings,
     start: Start,
     evaluator: Evaluator,
-    done: Performed,
+    done: tests.Performed,
     estimates: Estimates,
     sure: Bools,
     moves: Moves,
@@ -717,13 +676,14 @@ def _answers(
 
     Effects of hypotheses that are `sure` (H,), all of whose outcomes are known, need no fresh draws.
     """
-    hypotheses, spec, flips, checked, meter = start.hypotheses, start.spec, start.flips, start.checked, start.meter
+    context, settings, hypotheses = start.context, start.settings, start.hypotheses
+    spec, flips, checked = start.spec, start.flips, start.checked
     untested = evaluator.untested(hypotheses.size)
-    chosen = chosen_by(hypotheses, settings, done)
+    chosen = tests.chosen_by(hypotheses, settings, done)
     chosen[untested] = False
-    meter.set_chosen(int(chosen.sum()))
+    start.meter.set_chosen(int(chosen.sum()))
     wanted = chosen & (settings.effects is not None) & (not done.interrupted)
-    conclusions, messages = estimated(hypotheses, evaluator, spec, done.evidence, wanted & ~sure, settings, meter)
+    conclusions, messages = tests.estimated(hypotheses, evaluator, spec, done.evidence, wanted & ~sure, settings)
     interrupted = bool(messages)
     if settings.effects == "all":
         conclusions = with_estimates(conclusions, estimates, wanted & ~sure, sure)
@@ -734,7 +694,7 @@ def _answers(
     fit = None if context.reference is None or unused else context.reference.fit(hypotheses)
     decided = moved = sets = over_inputs = None
     finished, given_x = not done.interrupted and not interrupted, not hypotheses.items.shares_subsets
-    scale, counts = _scale(context, settings, start, reference_outputs), None
+    scale, counts, usable = _scale(start, reference_outputs), None, start.choice.calibrated
     if given_x and finished:
         every: tuple[Any, ...] = (moves, *([] if flips is None else [flips]))
         every += (different,) if context.judge is not None else ()
@@ -743,38 +703,36 @@ def _answers(
         def counted() -> Ints | None:
             return None if context.judge is None or not different.counts.any() else different.counts
 
-        usable = start.choice.calibrated
-        left_open = draw_given(hypotheses, watching, flips, moves, settings, meter, scale, usable, counted)
-        messages = [*messages, *([left_open] if left_open is not None else [])]
+        left_open = decisions.draw_given(hypotheses, watching, flips, moves, settings, scale, usable, counted)
+        messages += [] if left_open is None else [left_open]
         counts = counted()
     if flips is not None and finished:
         watching = replace(evaluator, memory=None, watchers=(flips,))
         too_high = None
         if checked is not None and checked.verified is not None:
-            decisions = flips.decision(start.seen.outputs)
-            too_high = partial(checked.verified.off, hypotheses.input_of, hypotheses.subset_of, decisions)
-        usable = start.choice.calibrated
-        decided = decide(hypotheses, watching, flips, settings, fit, meter, too_high, usable, different=counts)
+            made = flips.decision(start.seen.outputs)
+            too_high = partial(checked.verified.off, hypotheses.input_of, hypotheses.subset_of, made)
+        decided = decisions.decide(hypotheses, watching, flips, settings, fit, too_high, usable, different=counts)
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
-            decided = replace(decided, stay=sufficiency(hypotheses, watching, flips.decision, settings, again, meter))
-        sets, more = _enough(context, settings, start, watching, flips.decision, reference_outputs, estimates.effect)
-        messages = [*messages, *more]
+            stay = decisions.sufficiency(hypotheses, watching, flips.decision, settings, again)
+            decided = replace(decided, stay=stay)
+        sets, more = _enough(start, watching, flips.decision, reference_outputs, estimates.effect)
+        messages += more
     if (settings.effects is not None or given_x) and finished:
         watching = replace(evaluator, watchers=(moves,))
-        moved = move(hypotheses, watching, moves, settings, fit, meter, scale, start.choice.calibrated, counts)
+        moved = decisions.move(hypotheses, watching, moves, settings, fit, scale, usable, counts)
         if not moves.look.logits:
-            conclusions = conclusions.widened(moved.low, moved.high, _ends(settings, start, done, wanted & ~sure))
+            conclusions = conclusions.widened(moved.low, moved.high, _ends(start, done, wanted & ~sure))
     if not done.interrupted and context.reference is not None and settings.picked is None and enough:
-        clusters = clusters_of_inputs(context, settings)
-        size, usable = len(hypotheses.subset_names), start.choice.calibrated
+        size = len(hypotheses.subset_names)
         usable = None if usable is None else usable[:size]  # of the first input: the same for all
         if start.seen_by_model:  # averages of new rows differ from those of rows that the model knows
             usable = np.zeros(size, bool)
         tree = None if hypotheses.layers is None else hypotheses.layers.first(size)
         off = None if checked is None else checked.off
-        over_inputs = features(estimates, tree, fit, settings.alpha, clusters, usable, off)
-        if over_inputs is not None and _ends(settings, start, done, wanted) is not None:  # means of probabilities
+        over_inputs = features(estimates, tree, fit, settings.alpha, start.clusters, usable, off)
+        if over_inputs is not None and _ends(start, done, wanted) is not None:  # means of probabilities
             low, high = np.maximum(over_inputs.low, -1.0), np.minimum(over_inputs.high, 1.0)
             over_inputs = replace(over_inputs, low=low, high=high)
     if decided is not None and checked is not None and checked.calibrated is not None:
@@ -786,22 +744,22 @@ def _answers(
     return Answers(chosen, conclusions, decided, moved, sets, over_inputs, tuple(messages), interrupted)
 
 
-def _scale(context: RunContext, settings: Settings, start: Start, reference: Floats | None) -> tuple[Floats, float]:
+def _scale(start: Start, reference: Floats | None) -> tuple[Floats, float]:
     """Return the range of changes (2, n) of the output that is moved, and which change is little."""
     outputs = start.seen.outputs
-    if _as_probabilities(context.hypotheses, settings, outputs):
+    if _as_probabilities(start):
         outputs = softmax(outputs)
-    return scale_of_changes(start.spec, settings, outputs, reference)
+    return decisions.scale_of_changes(start.spec, start.settings, outputs, reference)
 
 
-def _ends(settings: Settings, start: Start, done: Performed, fresh: Bools) -> Floats | None:
+def _ends(start: Start, done: tests.Performed, fresh: Bools) -> Floats | None:
     """The least and largest effect (2, H) that a probability allows; None of other outputs.
 
     Effects from `fresh` draws (H,) are of the class that was tested, others of the class with the largest output.
     """
     outputs, classes = start.seen.outputs, done.evidence.classes
     known = outputs[np.isfinite(outputs).all(axis=1)]
-    if settings.link is not None or outputs.shape[1] == 1 or not len(known) or not are_probabilities(known):
+    if start.settings.link is not None or outputs.shape[1] == 1 or not len(known) or not are_probabilities(known):
         return None
     if start.spec.target.kind == "predicted":
         classes = np.where(fresh, classes, outputs.argmax(axis=1)[start.hypotheses.input_of])
@@ -809,27 +767,21 @@ def _ends(settings: Settings, start: Start, done: Performed, fresh: Bools) -> Fl
 
 
 def _enough(
-    context: RunContext,
-    settings: Settings,
-    start: Start,
-    evaluator: Evaluator,
-    decision: Decision,
-    reference_outputs: Floats | None,
-    effect: Floats,
+    start: Start, evaluator: Evaluator, decision: Decision, reference_outputs: Floats | None, effect: Floats
 ) -> tuple[Sets | None, list[Note]]:
     """Return the smallest sets of parts that keep decisions; None: not wanted, or not drawn, and then why."""
-    reference, parts, meter, keeps = context.reference, context.parts, start.meter, None
+    settings, reference, parts, keeps = start.settings, start.context.reference, start.context.parts, None
     untested = evaluator.untested(start.hypotheses.size)
     inputs = np.arange(len(start.seen.outputs))
     tested = np.isin(inputs, np.delete(start.hypotheses.input_of, untested))  # others were skipped
     if settings.enough is None or not tested.any():
         return None, []
     if reference is not None and reference.keeps is not None:
-        keeps = _kept_columns(context, settings, start, evaluator, decision, reference_outputs, tested)
+        keeps = _kept_columns(start, reference, evaluator, decision, reference_outputs, tested)
     try:
         if parts is not None:
-            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, meter, tested, effect)
-        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, meter, tested), []
+            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, tested, effect)
+        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, tested), []
     except (InputError, ModelError) as error:  # of a sampler that cannot redraw nearly all of an input
         if parts is None or isinstance(error, ModelUnreachable):
             raise
@@ -837,42 +789,33 @@ def _enough(
 
 
 def _kept_columns(
-    context: RunContext,
-    settings: Settings,
     start: Start,
+    reference: Reference,
     evaluator: Evaluator,
     decision: Decision,
     reference_outputs: Floats | None,
     tested: Bools,
 ) -> Keeps | None:
-    reference = context.reference
-    assert reference is not None
     assert reference.keeps is not None
 
-    def decided(items: Items) -> Array:
-        outputs = outputs_of(evaluator.direct, items, evaluator.batch_rows, "row {} of the search".format)
-        evaluator.counter.count_evaluated(len(outputs))
-        return decision(outputs)
-
-    def decided_if_can(items: Items) -> Array | None:
+    def decided(items: Items) -> Array | None:
         """None: rows of the search are made, not drawn, and no model has to take them."""
         try:
-            return decided(items)
+            outputs = outputs_of(evaluator.direct, items, evaluator.batch_rows, "row {} of the search".format)
+            evaluator.counter.count_evaluated(len(outputs))
+            return decision(outputs)
         except ModelUnreachable:
             raise
         except ModelError:
             return None
 
     rows = decision(_outputs_on(reference, evaluator) if reference_outputs is None else reference_outputs)
-    clusters = clusters_of_inputs(context, settings)
-    return reference.keeps(decision(start.seen.outputs), rows, clusters, tested, decided_if_can)
+    return reference.keeps(decision(start.seen.outputs), rows, start.clusters, tested, decided)
 
 
-def _root(
-    context: RunContext, hypotheses: Hypotheses, evaluator: Evaluator, start: Start
-) -> tuple[Floats | None, list[PartialEvidence], Hypotheses]:
+def _root(start: Start, evaluator: Evaluator) -> tuple[Floats | None, list[PartialEvidence], Hypotheses]:
     """Outputs of reference rows (m, outputs), evidence on whole inputs from them, and what is left to draw."""
-    reference = context.reference
+    reference, hypotheses = start.context.reference, start.hypotheses
     if reference is None or reference.root is None or start.spec.picked is not None:
         return None, [], hypotheses
     outputs = _outputs_on(reference, evaluator)
@@ -882,7 +825,7 @@ def _root(
         part
         for block in hypotheses.blocks
         if block.subset.name == name
-        for part in ranked_root(hypotheses, start.spec, block, start.seen.outputs, rows, outputs, show)
+        for part in tests.ranked_root(hypotheses, start.spec, block, start.seen.outputs, rows, outputs, show)
     ]
     rest = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if block.subset.name != name))
     return outputs, evidence, rest

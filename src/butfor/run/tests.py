@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, product
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from butfor.evaluation.hypotheses import (
     sliced,
 )
 from butfor.evaluation.items import content_digest
-from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import ListsSupport, info_of
 from butfor.inference.adaptive import LEAST_BLOCKS, PILOT
 from butfor.inference.effects import Effects, class_interval, no_effects
@@ -39,6 +38,7 @@ from butfor.inference.selection import COMPETITIONS, Choice, LearningUnits
 from butfor.inference.sequential import LEAST_ACCEPTED, Sequential, Stopping, hopeless
 from butfor.inference.statistics import (
     Evidence,
+    EvidenceKind,
     PartialEvidence,
     Picked,
     StatisticSpec,
@@ -77,7 +77,6 @@ def perform(
     spec: StatisticSpec,
     settings: Settings,
     choice: Choice,
-    meter: Meter,
     stage: str | None = None,
     known: Iterable[PartialEvidence] = (),
     outcomes: Outcomes | None = None,
@@ -90,25 +89,21 @@ def perform(
     total = spec.center + draws
     fixed = test.name != "sequential" and not test.early_stop and spec.picked is None and evaluator.memory is None
     rows = hypotheses.size * (total + len(round_sizes(total, hypotheses.round_draws)))
-    meter.stage(stage or test.name, rows if fixed else None)
-    notes: list[Note] = []
-    interrupted = False
+    evaluator.counter.stage(stage or test.name, rows if fixed else None)
+    notes, interrupted = list[Note](), False
     if test.name == "osft":
-        evidence = osft(hypotheses, evaluator, spec)
+        squared = partial(compared, squared=spec.alternative == "two-sided")
+        evidence = reduced_evidence("z", hypotheses, evaluator, spec, 1, squared)
     elif test.name == "few-shot":
         evidence, spread = few_shot(hypotheses, evaluator, spec, draws, shrunk=test.scale == "shrunk")
         notes += scales(spread, hypotheses.subset_of, hypotheses.subset_names) if test.scale is None else []
     elif settings.rule == "e-bh":
-        evidence = soft_rank(hypotheses, evaluator, spec, draws)
+        evidence = reduced_evidence("e", hypotheses, evaluator, spec, draws, soft_ranked)
     else:
-        evidence, choice, interrupted = _p_values(hypotheses, evaluator, spec, settings, choice, meter, known, outcomes)
-        if (
-            hypotheses.layers is not None
-            and hypotheses.layers.stepwise
-            and test.name == "sequential"
-            and not interrupted
-        ):
-            notes += reach_of_layers(hypotheses.layers.resolution, evidence.draws, evidence.open, draws)
+        drawing = _Drawing(evaluator, spec, settings)
+        evidence, choice, interrupted = drawing.p_values(hypotheses, choice, known, outcomes)
+        if hypotheses.stepwise and test.name == "sequential" and not interrupted:
+            notes += reach_of_layers(hypotheses.resolution, evidence.draws, evidence.open, draws)
         if hypotheses.layers is None:
             notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
     evidence = evidence.without(evaluator.untested(hypotheses.size))
@@ -122,78 +117,68 @@ def perform(
     return Performed(evidence, choice, tuple(notes), interrupted)
 
 
-def _p_values(
-    hypotheses: Hypotheses,
-    evaluator: Evaluator,
-    spec: StatisticSpec,
-    settings: Settings,
-    choice: Choice,
-    meter: Meter,
-    known: Iterable[PartialEvidence],
-    outcomes: Outcomes | None,
-) -> tuple[Evidence, Choice, bool]:
-    """p-values, and whether drawing was interrupted; where parts wait for the larger ones, one resolution at a time."""
-    layers = hypotheses.layers
-    if layers is None or not layers.stepwise:
-        return _drawn(hypotheses, evaluator, spec, settings, choice, meter, known, outcomes)
-    evidence, chosen = None, np.zeros(hypotheses.size, bool)
-    for level in np.unique(layers.resolution):
-        now = (layers.resolution == level) & layers.reached(chosen)
-        if evidence is not None and not now.any():
-            continue
-        some = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if now[block.rows[0]]))
-        meter.stage(f"{settings.test.name}, resolution {level}", None)
-        drawn, choice, interrupted = _drawn(
-            some, evaluator, spec, settings, choice, meter, [not_drawn(np.flatnonzero(~now))], None
-        )
-        evidence = drawn if evidence is None else merged_evidence(evidence, drawn, now)
-        chosen = choice.chosen(evidence.scaled, _members(evidence, settings, hypotheses))
-        meter.set_chosen(int(chosen.sum()))
-        if interrupted:
-            return evidence, choice, True
-    assert evidence is not None
-    return evidence, choice, False
+@dataclass(frozen=True, eq=False)
+class _Drawing:
+    """p-values: exact where all outcomes are known or listed, else by drawing."""
 
+    evaluator: Evaluator
+    spec: StatisticSpec
+    settings: Settings
 
-def _drawn(
-    hypotheses: Hypotheses,
-    evaluator: Evaluator,
-    spec: StatisticSpec,
-    settings: Settings,
-    choice: Choice,
-    meter: Meter,
-    known: Iterable[PartialEvidence],
-    outcomes: Outcomes | None,
-) -> tuple[Evidence, Choice, bool]:
-    """p-values, exact where all outcomes are known or listed, else by drawing; and whether that was interrupted."""
-    test, draws = settings.test, settings.draws_for(hypotheses.size)
-    if outcomes is not None:
-        known_blocks, unknown = outcomes.split(hypotheses)
-        known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
-        hypotheses = replace(hypotheses, blocks=tuple(unknown))
-    listed, others = split_listed(hypotheses)
-    rest = replace(hypotheses, blocks=tuple(others))
-    sure = chain(known, exact(hypotheses, evaluator, spec, listed))
-    chooser = _Chooser(choice)
-    if test.name == "sequential":
-        cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
-        weighted = choice.rule == "adaptive"
-        deep = max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
-        learn = chooser.learn if weighted else None
-        stepwise = (
-            hypotheses.layers is not None and hypotheses.layers.stepwise
-        )  # parts are few, and their family is large
-        at_best = choice.in_families if stepwise else None
-        waits = chooser.waiting if hypotheses.layers is not None else None
-        pilot = PILOT if weighted else 0
-        stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
-        evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left)
-        return evidence, chooser.choice, interrupted
-    if test.early_stop:
-        drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
-        drawn = early_stop(rest, evaluator, spec, draws, test.delta, chooser, meter.set_chosen_rows, sure, drops=drops)
-        return drawn, choice, False
-    return irt(rest, evaluator, spec, draws, sure), choice, False
+    def p_values(
+        self, hypotheses: Hypotheses, choice: Choice, known: Iterable[PartialEvidence], outcomes: Outcomes | None
+    ) -> tuple[Evidence, Choice, bool]:
+        """Return also whether drawing was interrupted; where parts wait for larger ones, one resolution at a time."""
+        layers, settings, meter = hypotheses.layers, self.settings, self.evaluator.counter
+        if layers is None or not layers.stepwise:
+            return self._drawn(hypotheses, choice, known, outcomes)
+        evidence, chosen = None, np.zeros(hypotheses.size, bool)
+        for level in np.unique(layers.resolution):
+            now = (layers.resolution == level) & layers.reached(chosen)
+            if evidence is not None and not now.any():
+                continue
+            some = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if now[block.rows[0]]))
+            meter.stage(f"{settings.test.name}, resolution {level}", None)
+            drawn, choice, interrupted = self._drawn(some, choice, [not_drawn(np.flatnonzero(~now))], None)
+            evidence = drawn if evidence is None else merged_evidence(evidence, drawn, now)
+            chosen = choice.chosen(evidence.scaled, _members(evidence, settings, hypotheses))
+            meter.set_chosen(int(chosen.sum()))
+            if interrupted:
+                return evidence, choice, True
+        assert evidence is not None
+        return evidence, choice, False
+
+    def _drawn(
+        self, hypotheses: Hypotheses, choice: Choice, known: Iterable[PartialEvidence], outcomes: Outcomes | None
+    ) -> tuple[Evidence, Choice, bool]:
+        evaluator, spec, settings, meter = self.evaluator, self.spec, self.settings, self.evaluator.counter
+        test, draws = settings.test, settings.draws_for(hypotheses.size)
+        if outcomes is not None:
+            known_blocks, unknown = outcomes.split(hypotheses)
+            known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
+            hypotheses = replace(hypotheses, blocks=tuple(unknown))
+        listed, others = split_listed(hypotheses)
+        rest = replace(hypotheses, blocks=tuple(others))
+        sure = chain(known, exact(hypotheses, evaluator, spec, listed))
+        chooser = _Chooser(choice)
+        if test.name == "sequential":
+            cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
+            weighted = choice.rule == "adaptive"
+            deep = max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
+            learn, pilot = (chooser.learn, PILOT) if weighted else (None, 0)
+            at_best = choice.in_families if hypotheses.stepwise else None  # parts are few, and their family is large
+            waits = chooser.waiting if hypotheses.layers is not None else None
+            stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
+            evidence, interrupted = sequential(
+                rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left
+            )
+            return evidence, chooser.choice, interrupted
+        if test.early_stop:
+            drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
+            rejected = meter.set_chosen_rows
+            drawn = early_stop(rest, evaluator, spec, draws, test.delta, chooser, rejected, sure, drops=drops)
+            return drawn, choice, False
+        return irt(rest, evaluator, spec, draws, sure), choice, False
 
 
 class _Chooser:
@@ -229,22 +214,21 @@ def estimated(
     evidence: Evidence,
     wanted: Bools,
     settings: Settings,
-    meter: Meter,
 ) -> tuple[Effects, list[Note]]:
     """Effects of the hypotheses wanted; an interruption costs them, not the result."""
     if not wanted.any():
         return no_effects(hypotheses.size), []
     draws = EFFECT_DRAWS[settings.test.name]
     known = spec.picked is None and evaluator.memory is None
-    meter.stage("effects", int(wanted.sum()) * (draws + 1) if known else None)
+    evaluator.counter.stage("effects", int(wanted.sum()) * (draws + 1) if known else None)
     try:
         return fresh_effects(hypotheses, evaluator, spec.link, wanted, evidence.classes, draws, spec.picked), []
     except KeyboardInterrupt:
         return no_effects(hypotheses.size), [Note("interrupted-effects", "warning")]
 
 
-def choice_of(hypotheses: Hypotheses, settings: Settings, clusters: Ints, calibrated: Bools | None = None) -> Choice:
-    """How hypotheses of this run are chosen; `clusters` (n,) of inputs, `calibrated` (H,)."""
+def choice_of(hypotheses: Hypotheses, settings: Settings, clusters: Ints) -> Choice:
+    """How hypotheses of this run are chosen; `clusters` (n,) of inputs."""
     count = len(np.unique(clusters))
     if settings.rule == "adaptive-strict" and count < LEAST_BLOCKS:
         raise InputError(
@@ -256,7 +240,6 @@ def choice_of(hypotheses: Hypotheses, settings: Settings, clusters: Ints, calibr
         alpha=settings.alpha,
         families=hypotheses.input_of if settings.family == "input" else None,
         layers=hypotheses.layers,
-        calibrated=calibrated,
         draws=settings.draws_for(hypotheses.size),
         floor=floors_of(hypotheses) if settings.rule in COMPETITIONS else None,
         units=LearningUnits(clusters[hypotheses.input_of], _labels(hypotheses, settings.weights_by)),
@@ -290,8 +273,7 @@ def cluster_of(groups: object, names: Sequence[Any], alike: Ints) -> Ints:
         raise InputError(f"groups has {len(labels)} labels for {len(names)} inputs; give one for each input")
     if any(map(_is_missing, labels)):
         raise InputError("groups has no label for some inputs; give one for each input")
-    known = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-    named = np.array([known[label] for label in labels]) + int(alike.max(initial=0)) + 1
+    named = _numbered(labels) + int(alike.max(initial=0)) + 1
     size = int(named.max(initial=0)) + 1
     joined = coo_array((np.ones(len(named)), (alike, named)), shape=(size, size))
     return np.asarray(connected_components(joined, directed=False)[1][alike], np.int64)
@@ -319,8 +301,13 @@ def _labels(hypotheses: Hypotheses, weights_by: object) -> Ints:
             f"weights_by has {len(labels)} labels for {hypotheses.size} hypotheses; give one for each row of "
             "result.table, or a function (input, subset) -> label"
         )
-    known = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-    return np.array([known[label] for label in labels], np.int64)
+    return _numbered(labels)
+
+
+def _numbered(labels: Sequence[Any]) -> Ints:
+    """Return a number for each label, equal for equal ones."""
+    numbers = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    return np.array([numbers[label] for label in labels], np.int64)
 
 
 def _label(weights_by: Callable[[Any, str], object], name: object, subset: str) -> object:
@@ -400,10 +387,8 @@ class ReduceSets:
     def __call__(
         self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]
     ) -> tuple[list[Floats], list[tuple[int, tuple[Array, ...]]], list[Floats]]:
-        before: list[Floats] = []
         done: list[tuple[int, tuple[Array, ...]]] = []
-        parts: list[Floats] = []
-        start = 0
+        before, parts, start = list[Floats](), list[Floats](), 0
         for job, one in zip(jobs, outputs, strict=True):
             if job.round == 0 or parts:
                 parts.append(one)
@@ -473,22 +458,16 @@ def irt(
     return gather("p", hypotheses.size, draws, chain(parts, known))
 
 
-def soft_rank(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, draws: int) -> Evidence:
-    """Return soft-rank e-values, for any dependence between hypotheses (METHODS 5)."""
-    sets = reduced_sets(hypotheses, evaluator, spec, draws, soft_ranked)
+def reduced_evidence(
+    kind: EvidenceKind, hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, draws: int, reduce: Reduction
+) -> Evidence:
+    """Return the evidence of soft-rank e-values (METHODS 5) or of the one-shot feature test, by what `reduce` makes."""
+    sets = reduced_sets(hypotheses, evaluator, spec, draws, reduce)
     parts = (
-        PartialEvidence(rows, e, observed, classes, surprise=below) for rows, (e, observed, classes, below) in sets
+        PartialEvidence(rows, values, observed, classes, surprise=below)
+        for rows, (values, observed, classes, below) in sets
     )
-    return gather("e", hypotheses.size, draws, parts)
-
-
-def osft(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec) -> Evidence:
-    """Return the evidence of the one-shot feature test."""
-    sets = reduced_sets(hypotheses, evaluator, spec, 1, partial(compared, squared=spec.alternative == "two-sided"))
-    parts = (
-        PartialEvidence(rows, z, observed, classes, surprise=below) for rows, (z, observed, classes, below) in sets
-    )
-    return gather("z", hypotheses.size, 1, parts)
+    return gather(kind, hypotheses.size, draws, parts)
 
 
 def few_shot(
@@ -524,21 +503,9 @@ def early_stop(
     `choose` takes p-values (H,) and the family (H,); `set_chosen` is given what is rejected so far.
     """
     state = EarlyStop(hypotheses.size, draws, delta, gather("p", hypotheses.size, 0, known), drops, choose)
-    total, centre = spec.center + draws, None
-    if spec.center:  # the pilot draws stand first in the stream, as they do in the fixed-K run
-        centre = np.zeros((hypotheses.size, evaluator.n_outputs))
-        jobs = _span_jobs(hypotheses, np.ones(hypotheses.size, bool), (0, spec.center), total)
-        for unit, sums in evaluator.summaries(hypotheses, jobs, lambda _: SumOutputs(spec.link)):
-            for job, one in zip(unit, sums, strict=True):
-                centre[job.rows] += one
-        centre /= spec.center
-    mark = content_digest((spec, centre))
-
-    def counts_of(unit: tuple[Job, ...]) -> CountVaried:
-        inputs = np.concatenate([job.inputs for job in unit])
-        middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
-        return CountVaried(spec.at(inputs), middle, mark)
-
+    total = spec.center + draws  # the pilot draws stand first in the stream, as they do in the fixed-K run
+    pilots = _span_jobs(hypotheses, np.ones(hypotheses.size, bool), (0, spec.center), total)
+    counts_of = _counting(CountVaried, spec, _pilot_centre(hypotheses, evaluator, spec, pilots))
     while True:
         rejected, wanted = state.rejected_and_wanted()
         set_chosen(rejected)
@@ -555,6 +522,19 @@ def early_stop(
         state.give_up(evaluator.untested(hypotheses.size))
 
 
+def _pilot_centre(
+    hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, pilots: Iterable[Job]
+) -> Floats | None:
+    """Mean outputs (H, outputs) of the pilot draws, where the statistic has a centre."""
+    if not spec.center:
+        return None
+    centre = np.zeros((hypotheses.size, evaluator.n_outputs))
+    for unit, sums in evaluator.summaries(hypotheses, pilots, lambda _: SumOutputs(spec.link)):
+        for job, one in zip(unit, sums, strict=True):
+            centre[job.rows] += one
+    return centre / spec.center
+
+
 @dataclass(frozen=True)
 class SumOutputs:
     """Sums of outputs (n, outputs) over the draws of each job of a unit, on the scale of the test."""
@@ -563,6 +543,23 @@ class SumOutputs:
 
     def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Floats]:  # noqa: ARG002
         return [linked(snap(one[:, 1:]), self.link).sum(axis=1) for one in outputs]
+
+
+Counting = TypeVar("Counting")
+
+
+def _counting(
+    kind: Callable[[StatisticSpec, Floats | None, bytes], Counting], spec: StatisticSpec, centre: Floats | None
+) -> Callable[[tuple[Job, ...]], Counting]:
+    """Return what makes the summary of a unit, with the statistic and the centres (H, outputs) of its own."""
+    mark = content_digest((spec, centre))
+
+    def summary_of(unit: tuple[Job, ...]) -> Counting:
+        inputs = np.concatenate([job.inputs for job in unit])
+        middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
+        return kind(spec.at(inputs), middle, mark)
+
+    return summary_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -616,10 +613,11 @@ def sequential(
     try:
         for part in known:
             test.add_exact(part)
-        centre = _pilot_centre(hypotheses, evaluator, spec)
-        mark = content_digest((spec, centre))
+        pilots = (Job(block, spec.center, "pilot") for block in hypotheses.blocks)
+        centre = _pilot_centre(hypotheses, evaluator, spec, pilots)
+        hits_of = _counting(CountHits, spec, centre)
         while batch := test.next_batch():
-            _sequential_round(hypotheses, evaluator, spec, test, batch, centre, mark)
+            _sequential_round(hypotheses, evaluator, spec, test, batch, centre, hits_of)
             test.give_up(evaluator.untested(hypotheses.size))
             chosen, goes_on = test.look()
             set_chosen(chosen)
@@ -632,27 +630,6 @@ def sequential(
     return test.evidence(interrupted), interrupted
 
 
-def _pilot_centre(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec) -> Floats | None:
-    """Mean outputs (H, outputs) of the pilot draws, where the statistic has a centre."""
-    if not spec.center:
-        return None
-    centre = np.empty((hypotheses.size, evaluator.n_outputs))
-    pilots = (Job(block, spec.center, "pilot") for block in hypotheses.blocks)
-    for jobs, means in evaluator.summaries(hypotheses, pilots, lambda _: MeanOutputs(spec.link)):
-        centre[np.concatenate([job.rows for job in jobs])] = means
-    return centre
-
-
-@dataclass(frozen=True)
-class MeanOutputs:
-    """Mean outputs (n, outputs) of the draws of a unit, on the scale of the test."""
-
-    link: str | None
-
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> Floats:  # noqa: ARG002
-        return np.concatenate([linked(snap(one[:, 1:]), self.link).mean(axis=1) for one in outputs])
-
-
 def _sequential_round(
     hypotheses: Hypotheses,
     evaluator: Evaluator,
@@ -660,7 +637,7 @@ def _sequential_round(
     test: Sequential,
     batch: int,
     centre: Floats | None,
-    mark: bytes,
+    hits_of: Callable[[tuple[Job, ...]], CountHits],
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
     by_part = hypotheses.items.shares_subsets and evaluator.memory is None
@@ -670,13 +647,7 @@ def _sequential_round(
             hits = _hits(job.rows, job.inputs, outputs, spec, centre)
             test.count(job.rows, *hits, spec.picked.accept(outputs[:, 1:]))
         return
-
-    def summary_of(unit: tuple[Job, ...]) -> CountHits:
-        inputs = np.concatenate([job.inputs for job in unit])
-        middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
-        return CountHits(spec.at(inputs), middle, mark)
-
-    for unit, counts in evaluator.summaries(hypotheses, jobs, summary_of):
+    for unit, counts in evaluator.summaries(hypotheses, jobs, hits_of):
         for (rows, _, _), hits in zip(_alike(unit), counts, strict=True):
             test.count(rows, *hits)
 

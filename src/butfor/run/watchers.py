@@ -29,12 +29,17 @@ def _is_later(batch: CounterfactualBatch) -> bool:
     return batch.mass is None and (job.round != 0 or (job.part is not None and job.part[0] > 0))
 
 
+def travelling(rounding: Rounding) -> Rounding:
+    """Return a rounding that is small enough to go with every unit of work."""
+    large = rounding.local is not None and rounding.local.size > MOST_LOCAL
+    return replace(rounding, local=None) if large else rounding
+
+
 class FirstDraws:
     """Estimates of every hypothesis from the first round of its draws."""
 
     def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding, averaged: Target) -> None:
-        large = rounding.local is not None and rounding.local.size > MOST_LOCAL
-        self.look = LookAtFirst(target, averaged, link, replace(rounding, local=None) if large else rounding)
+        self.look = LookAtFirst(target, averaged, link, travelling(rounding))
         self._estimates = np.full((5, size), np.nan)
 
     def note(self, job: Job, estimates: Floats | None, *, listed: bool) -> None:  # noqa: ARG002
@@ -64,32 +69,9 @@ class LookAtFirst:
 
 
 class Moves:
-    """Adds up by how much all draws of a run change the output (METHODS 22).
+    """Adds up by how much all draws of a run change the output (METHODS 22)."""
 
-    With `each` the changes are kept one by one, with `logits` they are of probabilities.
-    """
-
-    def __init__(
-        self,
-        size: int,
-        target: Target,
-        link: str | None,
-        rounding: Rounding,
-        *,
-        each: bool = False,
-        logits: bool = False,
-    ) -> None:
-        large = rounding.local is not None and rounding.local.size > MOST_LOCAL
-        rounding = replace(rounding, local=None) if large else rounding
-        self._look_at(size, LookForMoves(target, link, rounding, each, logits))
-
-    def anew(self) -> Moves:
-        """Return one that has seen nothing yet."""
-        other = object.__new__(Moves)
-        other._look_at(len(self.draws), self.look)
-        return other
-
-    def _look_at(self, size: int, look: LookForMoves) -> None:
+    def __init__(self, size: int, look: LookForMoves) -> None:
         self.look = look
         self.draws, self.listed = np.zeros(size, np.int64), np.zeros(size, bool)
         self._sums, self._seen = np.zeros((2, size)), np.stack([np.full(size, np.inf), np.full(size, -np.inf)])
@@ -143,13 +125,13 @@ class Moves:
 
 @dataclass(frozen=True)
 class LookForMoves:
-    """Sums over the draws of a batch of what they change of the output, and with `each` the changes (n, draws)."""
+    """Sums over the draws of a batch of what they change of the output."""
 
     target: Target
     link: str | None
     rounding: Rounding
-    each: bool = False
-    logits: bool = False
+    each: bool  # changes (n, draws) are kept one by one, too
+    logits: bool  # outputs are scores, and changes are of probabilities
 
     def __call__(
         self,
@@ -217,12 +199,8 @@ class Flips:
     """
 
     def __init__(self, size: int, decision: Decision, *, stays: bool = False, together: int = 0) -> None:
-        self.decision, self.look, self.stays, self.together = (
-            decision,
-            LookForChanges(decision, together),
-            stays,
-            together,
-        )
+        self.decision, self.look = decision, LookForChanges(decision, together)
+        self.stays, self.together = stays, together
         self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self._rounds = np.zeros((3, size))  # their number, the sums of flips^2 / draws and of draws^2

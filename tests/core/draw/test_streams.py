@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, pearsonr
 
-from butfor.streams import stream, streams
+from butfor.streams import stream
 
 KEYS = [
     (0, "age", 3, 0),
@@ -49,13 +49,3 @@ def test_neighbouring_streams_are_uniform_and_uncorrelated():
     assert kstest(drawn.ravel(), "uniform").pvalue > 1e-4
     assert abs(pearsonr(drawn[:, 0], drawn[:, 1]).statistic) < 4 / np.sqrt(len(drawn))
     assert abs(pearsonr(drawn[1:, 0], drawn[:-1, 0]).statistic) < 4 / np.sqrt(len(drawn))
-
-
-@pytest.mark.parametrize("count", [1, 5, 6, 200])
-def test_streams_opened_together_are_those_opened_alone(count):
-    keys = [("age", block, "effect" if block % 3 else 0) for block in range(count)]
-    for key, together in zip(keys, streams(7, keys), strict=True):
-        alone = stream(7, *key)
-        assert (together.random(5) == alone.random(5)).all()
-        assert [child.random() for child in together.spawn(2)] == [child.random() for child in alone.spawn(2)]
-        assert together.spawn(1)[0].random() == alone.spawn(1)[0].random()  # children are counted
