@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 import butfor
 from butfor.models.wrap import content_digest
+from butfor.results.io import write_whole
 from butfor.tabular.files import read_table
 
 RNG = np.random.default_rng(0)
@@ -186,9 +187,16 @@ def test_only_the_owner_can_read_what_a_run_writes(tmp_path):
         result.report(tmp_path / "report.html")
         (tmp_path / "shared.html").touch(0o644)
         result.report(tmp_path / "shared.html")
-        files = [tmp_path / "result.butfor", tmp_path / "report.html", *folder.iterdir()]
+        butfor.combine([tmp_path / "result.butfor"]).write(tmp_path / "chosen.csv")
+        while_written = []
+        write_whole(tmp_path / "any", lambda part: while_written.append(stat.S_IMODE(part.stat().st_mode)))
+        files = [
+            *(tmp_path / name for name in ("result.butfor", "report.html", "chosen.csv", "any")),
+            *folder.iterdir(),
+        ]
     finally:
         os.umask(before)
+    assert while_written == [0o600]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in files} == {
         path.name: "0o600" for path in files

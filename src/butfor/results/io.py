@@ -42,6 +42,7 @@ from butfor.untrusted import (
     array_in,
     opened,
     parse_json,
+    private_file,
     private_folder,
     sentence,
     unpacked,
@@ -276,6 +277,7 @@ def write_whole(path: Path, write_part: Callable[[Path], object]) -> Path:
         raise InputError(f"{str(path)!r} is a folder; name a file in it")
     part = path.with_name(path.name + ".part")
     try:
+        private_file(part)  # nobody reads it while it is written
         write_part(part)
         part.chmod(_mode_of(path))
         os.replace(part, path)
