@@ -18,6 +18,7 @@ import numpy as np
 from butfor.inference.guarantees import check_alpha, check_rule
 from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.load import load
+from butfor.results.io import write_whole
 from butfor.results.result import Result, drops_unvarying
 from butfor.results.words import Guarantee, Note
 from butfor.types import Array, Bools, Floats, InputError
@@ -70,17 +71,14 @@ class Combined:
         path = Path(path).expanduser()
         if path.suffix.lower() not in (".csv", ".parquet"):
             raise InputError(f"the table is written as .csv or .parquet, got {path.name!r}")
+        table = self.table
+        if path.suffix.lower() == ".csv":
+            return write_whole(path, lambda part: table.to_csv(part, index=False))
+        names = {name: str for name in ("input", "value") if table[name].dtype == object}
         try:
-            if path.suffix.lower() == ".csv":
-                self.table.to_csv(path, index=False)
-            else:
-                names = {name: str for name in ("input", "value") if self.table[name].dtype == object}
-                self.table.astype(names).to_parquet(path, index=False)  # a Parquet column has one type
+            return write_whole(path, lambda part: table.astype(names).to_parquet(part, index=False))  # of one type each
         except ImportError as error:
             raise InputError(f"{path} needs pyarrow; pip install 'butfor[parquet]', or name a .csv file") from error
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror or error}; choose a folder that exists") from error
-        return path
 
 
 def combine(results: Sequence[Result | str | Path], alpha: float = 0.1, rule: str | None = None) -> Combined:

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import threading
 import time
 
 import numpy as np
@@ -94,6 +95,7 @@ def test_reference_rows_that_end_the_process_are_left_out(subsets):
         butfor.explain(model, INPUTS, butfor.tabular.gaussian(reference), **settings | {"on_error": "raise"})
 
 
+@pytest.mark.filterwarnings("ignore:The dask cluster has no workers")
 def test_without_skip_the_row_is_named(engine):
     inputs = INPUTS.copy()
     inputs[7, 1] = 50.0
@@ -131,6 +133,30 @@ def test_a_worker_that_somebody_kills_once_is_replaced(tmp_path):
 
     table = run(Once(99), workers="processes:1", on_error="raise").table
     assert (tmp_path / "killed").exists()
+    pd.testing.assert_frame_equal(table, run(Ends(99)).table, check_exact=True)
+
+
+@pytest.mark.slow
+def test_a_cluster_without_workers_is_waited_for_but_not_for_ever(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(workers, "LOOK", 0.1)
+    monkeypatch.setattr(workers, "LEFT", 1.0)
+    with (
+        distributed.LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        asked = {"workers": client, "on_error": "raise"}
+        with (
+            pytest.warns(UserWarning, match="has no workers; the run waits for one"),
+            pytest.raises(butfor.InputError, match="has had no workers for 1 seconds; start some"),
+        ):
+            run(Ends(99), **asked)
+        monkeypatch.setattr(workers, "LEFT", 60.0)
+        later = threading.Timer(1.0, cluster.scale, [1])
+        later.start()
+        with pytest.warns(UserWarning, match="has no workers; the run waits for one"):
+            table = run(Ends(99), **asked).table
+        later.join()
     pd.testing.assert_frame_equal(table, run(Ends(99)).table, check_exact=True)
 
 

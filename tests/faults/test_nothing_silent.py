@@ -5,6 +5,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 import butfor
 from butfor.models.wrap import content_digest
+from butfor.results.io import write_whole
 from butfor.tabular.files import read_table
 
 RNG = np.random.default_rng(0)
@@ -94,6 +96,64 @@ def test_an_estimator_that_was_trained_again_is_named(tmp_path, monkeypatch):
         butfor.explain(Failing().fit(REFERENCE[1:], labels[1:]), INPUTS, SAMPLER, run_dir=tmp_path, **ASKED)
 
 
+def by_a_global(rows):
+    return np.where(rows[:, 1] > LIMIT, 0.0, rows[:, 0])
+
+
+LIMIT = 3.5
+
+
+def changes():
+    """Return pairs of models that answer alike on all but a few rows, and what a sample of answers may not show."""
+    weights = np.array([1.0, 0.1, 0.05])
+    few = REFERENCE[:, 1] > REFERENCE[:, 1].max() - 1e-9  # one row of the training data is left out
+    trees = [
+        RandomForestClassifier(3, random_state=0).fit(rows, rows[:, 0] > 0) for rows in (REFERENCE, REFERENCE[~few])
+    ]
+    yield "closure", *((lambda rows, model=model: model.predict(rows)) for model in trees)
+    yield "partial", *(partial(np.dot, b=weights * (1 + change)) for change in (0, 1e-9))
+
+    class Kept:
+        def __init__(self, model):
+            self.model, self.calls = model, 0
+
+        def __call__(self, rows):
+            self.calls += 1
+            return self.model.predict(rows) + 0.0
+
+    yield "attribute", *map(Kept, trees)
+
+
+def for_so_many(model, rows):
+    left = [rows]  # a counter, which is no part of the model
+
+    def failing(batch):
+        left[0] -= len(batch)
+        if left[0] < 0:
+            raise butfor.ModelError("the power went off")
+        return model(batch)
+
+    return failing
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_what_a_model_computes_with_is_part_of_its_identity(number, tmp_path):
+    name, one, other = list(changes())[number]
+    assert content_digest(one) not in (None, content_digest(other)), name
+
+    cut_short(tmp_path, for_so_many(one, 4000))
+    with pytest.raises(butfor.InputError, match="other content of the model"):
+        butfor.explain(for_so_many(other, 10**9), INPUTS, SAMPLER, run_dir=tmp_path, **ASKED)
+    one(INPUTS)  # which may count, and is the same model then
+    assert content_digest(one) == content_digest(list(changes())[number][1])
+
+
+def test_globals_that_a_model_reads_are_part_of_its_identity(monkeypatch):
+    before = content_digest(by_a_global)
+    monkeypatch.setattr(sys.modules[__name__], "LIMIT", 3.6)
+    assert content_digest(by_a_global) != before
+
+
 SAME = """
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -127,9 +187,16 @@ def test_only_the_owner_can_read_what_a_run_writes(tmp_path):
         result.report(tmp_path / "report.html")
         (tmp_path / "shared.html").touch(0o644)
         result.report(tmp_path / "shared.html")
-        files = [tmp_path / "result.butfor", tmp_path / "report.html", *folder.iterdir()]
+        butfor.combine([tmp_path / "result.butfor"]).write(tmp_path / "chosen.csv")
+        while_written = []
+        write_whole(tmp_path / "any", lambda part: while_written.append(stat.S_IMODE(part.stat().st_mode)))
+        files = [
+            *(tmp_path / name for name in ("result.butfor", "report.html", "chosen.csv", "any")),
+            *folder.iterdir(),
+        ]
     finally:
         os.umask(before)
+    assert while_written == [0o600]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in files} == {
         path.name: "0o600" for path in files

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from butfor.models import ModelUnreachable, endpoint
-from butfor.types import ModelError
+from butfor.models.wrap import content_digest
+from butfor.types import InputError, ModelError
 
 ROWS = np.random.default_rng(1).normal(size=(20, 3))
 EXPECTED = np.column_stack([ROWS.sum(axis=1), -ROWS.sum(axis=1)])
@@ -90,6 +91,29 @@ def test_no_fault(faulty):
     assert np.array_equal(endpoint(faulty.url, rows_per_request=3)(ROWS), EXPECTED)
     assert sorted(body["inputs"][0]["shape"][0] for body in faulty.posts) == [2, 3, 3, 3, 3, 3, 3]
     assert len({body["id"] for body in faulty.posts}) == 7
+
+
+def with_version(state, version):
+    return lambda number, body: (200, state.answer(body) | {"model_version": version(number)})
+
+
+def test_another_version_of_the_model_is_not_mixed_in(faulty):
+    model = endpoint(faulty.url, rows_per_request=10)
+    faulty.fault = with_version(faulty, lambda number: "1" if number < 4 else "2")
+    model(ROWS)
+    with pytest.raises(
+        InputError, match="answers with version '2' of the model, before it was '1': both would be mixed"
+    ):
+        model(ROWS)
+    assert np.array_equal(endpoint(faulty.url)(ROWS), EXPECTED)
+
+
+def test_what_a_server_declares_is_part_of_a_models_identity(faulty):
+    faulty.metadata |= {"versions": ["1"]}
+    before = content_digest(endpoint(faulty.url).call)
+    assert content_digest(endpoint(faulty.url).call) == before != content_digest(len)
+    faulty.metadata |= {"versions": ["2"]}
+    assert content_digest(endpoint(faulty.url).call) != before
 
 
 PASSING = {

@@ -45,6 +45,8 @@ def test_a_table_is_read_and_kept_by_number(served, client):
     assert answer["details"]["rows"] == 3
     assert f"{answer['id']}.csv" in files(served)
     assert not [name for name in files(served) if "img" in name]
+    assert {oct(path.stat().st_mode)[-3:] for path in served.settings.uploads.iterdir()} == {"600"}
+    assert oct(served.settings.uploads.stat().st_mode)[-3:] == "700"
     rows = client.post(f"/api/uploads/{answer['id']}/rows", json={"reference_where": "group == 'c'"}).json()
     assert rows == {"rows": 3, "reference": 1, "explained": 2}
     wrong = client.post(f"/api/uploads/{answer['id']}/rows", json={"reference_where": "__import__('os')"})

@@ -16,7 +16,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -33,14 +33,21 @@ from butfor.evaluation.calls import WorkerLost, limited, within
 from butfor.evaluation.evaluator import Engine, Serial, Stage, Task, TaskResult, Tolerance, draw_task, evaluate_task
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.progress import WorkerState
-from butfor.types import Array, Batch, Floats, InputError, Model
+from butfor.types import Array, Batch, Floats, InputError, Model, warn_user
 
 LONGEST = 5  # times the least seconds of a bundle
 MOST_TASKS = 256  # of one bundle
 AHEAD = 3  # bundles per worker that are under way
+RESENT = 4  # times that something is sent to workers that end before they have opened it
+
 LOST = (BrokenProcessPool, CancelledError)
 DIED = "the sampler ended the process that it ran in (killed, out of memory or crashed) on {what}"
 IDLE = 120  # seconds that processes stay for the next run
+LOOK, LEFT = 15.0, 300.0  # seconds after which it is seen whether anybody is at work, and for how long nobody may be
+
+
+class ContentLost(BrokenProcessPool):
+    """A worker ended while it opened what was sent to all of them: no fault of the task that waited for it."""
 
 
 def engine_for(workers: Any) -> Engine:
@@ -107,6 +114,7 @@ class Workers(Protocol):
     def submit(self, work: Callable[[Any, Any], Any], handle: Any, given: Any) -> Future[Any]: ...
     def ship(self, content: Stage | Model) -> Any: ...
     def reopen(self) -> None: ...  # after workers were lost
+    def look(self) -> None: ...  # is anybody at work? after a while in which nothing came
     def release(self) -> None: ...  # when the run is over
 
 
@@ -198,9 +206,9 @@ class WorkerPool:
 
     def _answer(self, model: Model, seconds: float | None, batch: Batch) -> Array:
         try:
-            answered = self.workers.submit(answer, self._handle(id(model), model), (batch, seconds)).result()
+            answered = self._call(answer, id(model), model, (batch, seconds))
         except LOST as error:
-            self.workers.reopen()
+            self._reopen()
             if not self._lost_once:  # by chance, perhaps
                 self._lost_once = True
                 return self._answer(model, seconds, batch)
@@ -214,13 +222,26 @@ class WorkerPool:
             self._shipped[key] = (content, self.workers.ship(content))
         return self._shipped[key][1]
 
+    def _wait(self, futures: Collection[Future[Any]]) -> set[Future[Any]]:
+        """Return those that are done, at least one; raise where nobody is left to do the work."""
+        while not (done := wait(futures, LOOK, return_when=FIRST_COMPLETED).done):
+            self.workers.look()
+        return done
+
+    def _call(self, work: Callable[[Any, Any], Any], key: object, content: Stage | Model, given: Any) -> Any:
+        for _ in range(RESENT):
+            with suppress(ContentLost):
+                return self._wait([self.workers.submit(work, self._handle(key, content), given)]).pop().result()
+            self._reopen()
+        raise BrokenProcessPool
+
     def _submit(self, stage: Stage, bundle: Bundle) -> Future[Done]:
         return self.workers.submit(work, self._handle(stage.key, stage), tuple(task for _, task in bundle))
 
     def _arrived(self, stage: Stage, under_way: UnderWay) -> Iterator[tuple[int, TaskResult]]:
         """Yield results of the bundles that are done; those whose workers died are made again, one at a time."""
         lost: list[tuple[int, Task]] = []
-        for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+        for future in self._wait(under_way):
             _, bundle = under_way.pop(future)
             try:
                 done = future.result()
@@ -243,9 +264,14 @@ class WorkerPool:
             for _, bundle in under_way.values():
                 lost += bundle
             under_way.clear()
-            self.workers.reopen()
+            self._reopen()
             for number, task in sorted(lost, key=lambda pair: pair[0]):
                 yield number, self._alone(stage, task)
+
+    def _reopen(self) -> None:
+        self.workers.reopen()
+        if isinstance(self.workers, Cluster):  # what was sent may have gone with the worker that had it
+            self._shipped.clear()
 
     def _alone(self, stage: Stage, task: Task) -> TaskResult:
         """Evaluate one task by itself, to see whether it is the one that ends its worker.
@@ -255,13 +281,14 @@ class WorkerPool:
         go untested.
         """
         try:
-            return self._submit(stage, ((0, task),)).result().results[0]
+            done: Done = self._call(work, stage.key, stage, (task,))
+            return done.results[0]
         except LOST:
-            self.workers.reopen()
+            self._reopen()
         try:
-            self.workers.submit(draw_task, self._handle(stage.key, stage), task).result()
+            self._call(draw_task, stage.key, stage, task)
         except LOST as error:
-            self.workers.reopen()
+            self._reopen()
             why = DIED.format(what=stage.hypotheses.name_of(task.jobs[0].block))
             if not stage.tolerance.skip:
                 raise WorkerLost(why) from error
@@ -305,6 +332,9 @@ class Threads:
 
     def reopen(self) -> None:
         self._executor = ThreadPoolExecutor(self.count, thread_name_prefix="butfor", initializer=one_thread_each)
+
+    def look(self) -> None:
+        """Do nothing: they are here as long as we are."""
 
     def release(self) -> None:
         """Leave them to end by themselves."""
@@ -357,6 +387,9 @@ class Processes:
         if self._executor is not None:
             self._executor.shutdown(wait=False, kill_workers=True)
         self._executor = None
+
+    def look(self) -> None:
+        """Do nothing: where one ends, its executor says so."""
 
     def release(self) -> None:
         if self._executor is not None:
@@ -470,12 +503,30 @@ class Cluster:
         except OSError as error:
             raise InputError(f"there is no dask scheduler at {workers!r} ({error}); is the address right?") from error
         self.count = max(1, sum(self._client.nthreads().values()))
+        self._empty_since: float | None = None
+        self._warned = False
 
     def __repr__(self) -> str:
         return f"dask with {self.count} threads"
 
     def reopen(self) -> None:
         """Leave it to the scheduler, which looks after its workers itself."""
+
+    def look(self) -> None:
+        """Wait for a cluster without workers, but not for ever."""
+        if self._client.nthreads():
+            self._empty_since = None
+            return
+        now, first = time.monotonic(), self._empty_since is None
+        self._empty_since = self._empty_since or now
+        if not first and not self._warned:  # a worker that ends is soon there again
+            self._warned = True
+            warn_user("The dask cluster has no workers; the run waits for one.", UserWarning)
+        if now - self._empty_since > LEFT:
+            raise InputError(f"the dask cluster has had no workers for {LEFT:.0f} seconds; start some, and go on")
+        cluster = self._client.cluster
+        if hasattr(cluster, "worker_spec"):  # dask gives up workers that end twice within a quarter of a minute
+            cluster.scale(len(cluster.worker_spec))
 
     def release(self) -> None:
         """Leave it to the user."""
@@ -496,7 +547,8 @@ class Cluster:
                 future.set_result(done.result())
             except BaseException as error:  # a worker that was lost too often counts as broken
                 lost = ("KilledWorker", "FutureCancelledError", "CommClosedError", "CancelledError")
-                future.set_exception(BrokenProcessPool(str(error)) if type(error).__name__ in lost else error)
+                kind = ContentLost if getattr(error, "task", sent.key) != sent.key else BrokenProcessPool
+                future.set_exception(kind(str(error)) if type(error).__name__ in lost else error)
 
         sent.add_done_callback(pass_on)
         future.cluster = sent  # type: ignore[attr-defined]  # kept, or dask forgets the task

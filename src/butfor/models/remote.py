@@ -438,9 +438,10 @@ class EndpointSettings:
 class Endpoint:
     """The model that `endpoint` wraps. It keeps its connections open, and what it has learned of the server."""
 
-    def __init__(self, settings: EndpointSettings, agreed: Contract | None = None) -> None:
+    def __init__(self, settings: EndpointSettings, agreed: Contract | None = None, version: object = None) -> None:
         self.settings = settings
         self._agreed = agreed
+        self._version = version  # of the model, as the server's answers name it
         self._client: Any = None
         self._agreeing, self._opening = Lock(), Lock()
 
@@ -448,7 +449,7 @@ class Endpoint:
         return f"Endpoint({self.settings.shown!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Endpoint, (self.settings, self._agreed)
+        return Endpoint, (self.settings, self._agreed, self._version)
 
     def __call__(self, batch: Batch) -> Array:
         stop, outputs = Event(), list[Array]()
@@ -464,6 +465,14 @@ class Endpoint:
         if len({part.shape[1:] for part in outputs}) > 1:
             raise ModelError(f"the model at {self.settings.shown} returned another number of outputs for other rows")
         return np.concatenate(outputs)
+
+    def version_of_model(self) -> str | None:
+        """Return what the server declares of the model, its versions too; None: nothing."""
+        try:
+            declared = self.fetch("", None, MOST_DECLARED, Event(), first=True, served=False).json()
+            return json.dumps([declared.get(name) for name in ("name", "versions", "platform")])
+        except (Refused, ValueError, AttributeError):
+            return None
 
     def close(self) -> None:
         """Close the connections; they are opened again if the object is called again."""
@@ -500,7 +509,15 @@ class Endpoint:
         words = f"the model at {self.settings.shown} answered in no JSON: {response.text[:200]!r} ("
         with reworded(words, ValueError, by=ModelError, advice=")"):
             content = response.json()
-        return answer(content, agreed, len(full), name)[:rows]
+        outputs = answer(content, agreed, len(full), name)[:rows]
+        version = content.get("model_version") or self._version
+        self._version = self._version or version
+        if version != self._version:
+            raise InputError(
+                f"the server at {self.settings.shown} answers with version {version!r:.40} of the model, before it was "
+                f"{self._version!r:.40}: both would be mixed; make the endpoint anew, and explain again"
+            )
+        return outputs
 
     def fetch(
         self, end: str, content: bytes | None, most_bytes: int, stop: Event, *, served: bool, first: bool = False

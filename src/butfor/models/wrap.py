@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from dis import get_instructions
 from functools import partial
 from hashlib import blake2b, file_digest
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -270,54 +272,115 @@ def model_name(model: object) -> str:
 
 
 def content_digest(model: object) -> str | None:
-    """Return a digest of what a model computes with: a fitted estimator, weights, a file, the code of a function.
+    """Return a digest of what a model computes with: a fitted estimator, weights, a file, the code of a function and
+    what it uses, the version that a server says it has.
 
-    It is the same in another process. None: only its answers can tell such a model from another.
+    It is the same in another process, and counters or caches that a model keeps are no part of it. None: only its
+    answers can tell such a model from another.
 
     >>> content_digest(lambda rows: rows[:, 0]) == content_digest(lambda rows: rows[:, 0])
     True
-    >>> content_digest(lambda rows: rows[:, 0]) == content_digest(lambda rows: rows[:, 1])
+    >>> one, two = (lambda rows, w=w: rows @ w for w in (np.ones(3), np.zeros(3)))
+    >>> content_digest(one) == content_digest(two)
     False
     """
-    base, torch = loaded("sklearn.base"), loaded("torch")
-    made = blake2b(digest_size=20)
     try:
-        if isinstance(model, partial):
-            parts = [content_digest(part) for part in (model.func, *model.args)]
-            made.update(repr(parts).encode())
-        elif isinstance(model, MethodType):
-            return content_digest(model.__self__)
-        elif base is not None and isinstance(model, base.BaseEstimator):
-            from joblib import hash as joblib_hash
-
-            made.update(joblib_hash(model).encode())
-        elif torch is not None and isinstance(model, torch.nn.Module):
-            for name, weights in model.state_dict().items():
-                made.update(name.encode() + weights.detach().cpu().float().numpy().tobytes())
-        elif is_booster(model):
-            booster: Any = model
-            text = booster.model_to_string() if library(type(model)) == "lightgbm" else booster.save_raw("json")
-            made.update(text.encode() if isinstance(text, str) else bytes(text))
-        elif isinstance(model, FunctionType) and model.__closure__ is None:
-            _add_code(made, model.__code__)
-        elif isinstance(path := attribute(model, "path"), str | Path):
-            with open(path, "rb") as file:
-                return file_digest(file, "blake2b").hexdigest()[:40]
-        else:
-            return None
+        parts = _content(model, {})
+    except ModelError:  # a server that is not there
+        raise
     except Exception:  # what of somebody else's object cannot be read is not known
         return None
-    return made.hexdigest()
+    return None if parts is None else blake2b(parts, digest_size=20).hexdigest()
 
 
-def _add_code(made: Any, code: CodeType) -> None:
-    """Add code to a digest; the members of a set have no order that is the same in another process."""
-    made.update(code.co_code + repr((code.co_names, code.co_varnames)).encode())
+def _content(value: object, seen: dict[int, object]) -> bytes | None:
+    """Return bytes that tell what computes like `value` from what does not; None: that is not known."""
+    base, torch = loaded("sklearn.base"), loaded("torch")
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return repr(value).encode("utf-8", "surrogatepass")
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        return repr((value.dtype.str, value.shape)).encode() + blake2b(value.tobytes()).digest()
+    if isinstance(value, tuple):  # a list or a dict may be a counter or a cache
+        return repr([_content(member, seen) for member in value]).encode()
+    if id(value) in seen:
+        return b""
+    seen[id(value)] = value  # kept, or another may get its place
+    if isinstance(value, partial):
+        return _content((value.func, *value.args, *chain(*sorted(value.keywords.items()))), seen)
+    if isinstance(value, FunctionType):
+        return _function(value, seen)
+    if isinstance(value, MethodType):
+        return _content(value.__self__, seen)
+    if base is not None and isinstance(value, base.BaseEstimator):
+        from joblib import hash as joblib_hash
+
+        return str(joblib_hash(value)).encode()
+    if torch is not None and isinstance(value, torch.nn.Module):
+        weights = {name: part.detach().cpu().float().numpy() for name, part in value.state_dict().items()}
+        return _content(tuple(chain(*weights.items())), seen)
+    if is_booster(value):
+        booster: Any = value
+        text = booster.model_to_string() if library(type(value)) == "lightgbm" else booster.save_raw("json")
+        return text.encode() if isinstance(text, str) else bytes(text)
+    if isinstance(path := attribute(value, "path"), str | Path):
+        with open(path, "rb") as file:
+            return file_digest(file, "blake2b").digest()
+    if callable(version := attribute(value, "version_of_model")):
+        return _content(version(), seen)
+    if isinstance(value, type | ModuleType) or not _is_users(attribute(type(value), "__module__")):
+        return None
+    kept = {
+        name: part for name, part in {**vars(type(value)), **getattr(value, "__dict__", {})}.items() if _is_weight(part)
+    }
+    return _content(tuple(chain(*sorted(kept.items()))), seen)
+
+
+def _function(function: FunctionType, seen: dict[int, object]) -> bytes:
+    """Return its code, and what of its defaults, its closure and its module the code reads and does not write."""
+    code = function.__code__
+    inside = [code, *_codes(code)]
+    used = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
+    if _is_users(function.__module__):
+        names = {name for part in inside for name in part.co_names} - {
+            name for part in inside for name in _written(part)
+        }
+        used += [function.__globals__[name] for name in sorted(names & function.__globals__.keys())]
+    defaults = (*(function.__defaults__ or ()), *chain(*sorted((function.__kwdefaults__ or {}).items())))
+    made = blake2b()
+    for part in inside:
+        made.update(part.co_code + repr((part.co_names, part.co_varnames)).encode())
+        for constant in part.co_consts:  # the members of a set have no order that is the same in another process
+            if not isinstance(constant, CodeType):
+                made.update(repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant).encode())
+    return made.digest() + (_content((*defaults, *used), seen) or b"")
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of all functions that are written inside another."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            _add_code(made, constant)
-        else:
-            made.update(repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant).encode())
+            yield constant
+            yield from _codes(constant)
+
+
+def _written(code: CodeType) -> set[str]:
+    return {one.argval for one in get_instructions(code) if one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
+
+
+def _is_weight(part: object) -> bool:
+    """Tell what a model computes with from what it may count or keep as it goes."""
+    estimator = attribute(loaded("sklearn.base"), "BaseEstimator")
+    module = attribute(loaded("torch.nn"), "Module")
+    kinds = tuple(kind for kind in (np.ndarray, FunctionType, partial, estimator, module) if kind is not None)
+    return isinstance(part, kinds) or is_booster(part)
+
+
+def _is_users(module: object) -> bool:
+    """Tell whether a module is one of the user's own, or of ours: what others wrote stays as it is, and has caches."""
+    package = str(module).split(".")[0]
+    file = attribute(sys.modules.get(str(module)), "__file__") or ""
+    installed = package in sys.stdlib_module_names or re.search(r"[/\\](site|dist)-packages[/\\]", file)
+    return package == "butfor" or not installed
 
 
 def is_frame(batch: object) -> TypeGuard[pd.DataFrame]:

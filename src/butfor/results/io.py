@@ -251,6 +251,7 @@ def write_whole(path: Path, write_part: Callable[[Path], object]) -> Path:
         raise InputError(f"{str(path)!r} is a folder; name a file in it")
     part = path.with_name(path.name + ".part")
     try:
+        untrusted.private_file(part)  # nobody reads it while it is written
         write_part(part)
         part.chmod(_mode_of(path))
         os.replace(part, path)
