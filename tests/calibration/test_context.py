@@ -162,12 +162,12 @@ def found_enough(runs, share, base, parts=3, **settings):
 
 def test_sets_of_all_sizes_share_one_alpha(monkeypatch):
     """Every set keeps the answer in as many draws as the level: a false one in at most alpha of runs."""
-    runs, settings = 60, {"draws": 120, "enough": 0.8, "alpha": 0.2}
+    runs, settings = 100, {"draws": 30, "enough": 0.8, "alpha": 0.2}
     bound = binom.isf(0.001, runs, 0.2)
-    assert found_enough(runs, 0.8, 0.2, 6, **settings)[0] <= bound
-    assert found_enough(10, 0.95, 0.2, 6, **settings)[0] >= 9  # not mute
-    monkeypatch.setattr(explaining, "SPENT", (1.0,) * 5)  # the fault: alpha anew at each size
-    assert found_enough(runs, 0.8, 0.2, 6, **settings)[0] > bound
+    assert found_enough(runs, 0.8, 0.2, 8, **settings)[0] <= bound
+    assert found_enough(10, 0.95, 0.2, 8, **settings)[0] >= 9  # not mute
+    monkeypatch.setattr(explaining, "SPENT", (1.0,) * 6)  # the fault: alpha anew in each round
+    assert found_enough(runs, 0.8, 0.2, 8, **settings)[0] > bound
 
 
 def test_no_part_is_needed_is_tested():
