@@ -72,6 +72,41 @@ def test_two_passages_that_say_the_same():
         assert "no part alone" in result.summary()
 
 
+@pytest.mark.parametrize("parts", [None, "zoom"])
+@pytest.mark.parametrize(
+    ("rule", "decisive", "enough"),
+    [
+        (lambda own: 3 in own and (7 in own or 11 in own), {3}, [{3, 7}, {3, 11}]),
+        (lambda own: {1, 2, 5, 8, 13, 17} <= own, {1, 2, 5, 8, 13, 17}, [{1, 2, 5, 8, 13, 17}]),
+        (lambda own: bool({0, 9, 19} & own), set(), [{0}, {9}, {19}]),
+    ],
+)
+def test_sets_begin_at_the_decisive_parts(rule, decisive, enough, parts):
+    """Parts that are needed together, and one of several beside one that is needed."""
+
+    def model(prompts):
+        return ["yes" if rule({int(k) for k in re.findall(r"own (\d+)", one)}) else one[-9:] for one in prompts]
+
+    prompt = context.prompt({f"passage {k}": f"own {k}" for k in range(20)}, template="{parts}")
+    result = context.explain(model, prompt, [f"foil {k}" for k in range(100, 160)], parts=parts)
+    single = result.table[result.table.subset.isin(prompt.parts)]
+    if parts is None or len(decisive) < 2:  # of a group of 20 each third is decisive, too
+        assert set(single.subset[single.necessary]) == {f"passage {k}" for k in decisive}
+    row = result.enough().iloc[0]
+    assert sorted(map(set, [row["columns"], *row["alternatives"]]), key=sorted) == sorted(
+        ({f"passage {k}" for k in one} for one in enough), key=sorted
+    )
+
+
+@pytest.mark.parametrize(("size", "most"), [(6, 90), (20, 110), (60, 125)])
+def test_what_is_enough_costs_little(size, most):
+    bed = lookup(size, "alone", seed=1)
+    result = context.explain(answer, bed_prompt(bed), bed.pool, parts="zoom")
+    assert [set(one) for one in result.enough()["columns"]] == [bed.truth]
+    assert result.calls <= most
+    assert result.calls <= context.cost(answer, bed_prompt(bed), bed.pool, parts="zoom").likely
+
+
 def test_no_passage_is_needed():
     bed = lookup(12, "idle")
     result = context.explain(answer, bed_prompt(bed), bed.pool)

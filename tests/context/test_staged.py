@@ -9,7 +9,8 @@ from scipy.stats import binom, binomtest
 
 from butfor.inference.staged import Stages, above_noise, excess_interval
 
-CASES = [(10, 0.5), (20, 0.5), (7, 0.3), (45, 0.9), (12, 0.8)]
+CASES = [Stages(*one) for one in ((10, 0.5), (20, 0.5), (7, 0.3), (45, 0.9), (12, 0.8))]
+CASES += [Stages(59, 0.9, sure=39), Stages(12, 0.8, sure=8), Stages(9, 0.5, 0.01, 5)]
 GRID = np.linspace(0.01, 0.99, 37)
 
 
@@ -24,10 +25,10 @@ def enumerated(stages, share):
     return np.array(list(chances.values()))
 
 
-@pytest.mark.parametrize(("draws", "level"), [(10, 0.5), (7, 0.3), (8, 0.6), (1, 0.5)])
+@pytest.mark.parametrize(("draws", "level", "sure"), [(10, 0.5, 0), (7, 0.3, 0), (8, 0.6, 0), (1, 0.5, 0), (9, 0.5, 4)])
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.83])
-def test_chances_are_those_of_all_sequences(draws, level, share):
-    stages = Stages(draws, level)
+def test_chances_are_those_of_all_sequences(draws, level, sure, share):
+    stages = Stages(draws, level, sure=sure)
     np.testing.assert_allclose(stages.chances(share), enumerated(stages, share), atol=1e-12)
 
 
@@ -58,28 +59,37 @@ def peeking(stages, outcome):
     return min(binom.sf(yes - 1, n, stages.level), binom.sf(yes - 1, stages.looks[0], stages.level) if yes else 1.0)
 
 
-@pytest.mark.parametrize(("draws", "level"), CASES)
+def unpaid(stages, outcome):
+    """A fault: the p-value as if no draws could end with all of them a yes."""
+    return Stages(stages.draws, stages.level, stages.futile).p_value(outcome) if outcome[0] == stages.draws else (
+        stages.p_value(outcome))  # fmt: skip
+
+
+@pytest.mark.parametrize("stages", CASES)
 @pytest.mark.parametrize("u", [0.005, 0.05, 0.1, 0.3])
-def test_the_level_is_kept_exactly(draws, level, u):
-    stages = Stages(draws, level)
-    for share in np.linspace(0.01, level, 9):
+def test_the_level_is_kept_exactly(stages, u):
+    for share in np.linspace(0.01, stages.level, 9):
         assert size(stages, stages.p_value, share, u) <= u + 1e-12
 
 
 @pytest.mark.parametrize("fault", [strict, peeking])
 def test_planted_faults_break_the_level(fault):
     broken = [
-        size(stages, partial(fault, stages), level, u) > u
-        for draws, level in CASES
-        for stages in [Stages(draws, level)]
-        for u in (0.005, 0.05, 0.1, 0.3)
+        size(stages, partial(fault, stages), stages.level, u) > u for stages in CASES for u in (0.005, 0.05, 0.1, 0.3)
     ]
     assert sum(broken) >= 5
 
 
-@pytest.mark.parametrize(("draws", "level"), CASES)
-def test_intervals_cover_every_share(draws, level):
-    stages = Stages(draws, level)
+def test_an_early_yes_is_paid_for():
+    stages = Stages(59, 0.9, sure=39)
+    assert stages.outcomes[-1] == (39, 39)
+    assert stages.p_value((39, 39)) == pytest.approx(0.9**39)
+    assert (59, 59) not in stages.outcomes  # it has ended before
+    assert size(stages, partial(unpaid, stages), 0.9, 0.0165) > 0.0165
+
+
+@pytest.mark.parametrize("stages", CASES)
+def test_intervals_cover_every_share(stages):
     ends = np.array([stages.interval(one) for one in stages.outcomes])
     for share in GRID:
         holds = (ends[:, 0] <= share + 1e-9) & (share - 1e-9 <= ends[:, 1])

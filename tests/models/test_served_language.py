@@ -3,6 +3,8 @@
 import json
 import logging
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -11,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from butfor import ModelError, context
+from butfor.cli.app import main
 from butfor.models import ModelUnreachable, openai
 from butfor.types import InputError
 
@@ -169,28 +172,101 @@ def test_a_server_that_is_not_there():
         openai("http://127.0.0.1:9/v1", api="chat", retries=0, timeout=2).answer(["a"])
 
 
-def test_the_key_is_nowhere(serve, caplog, tmp_path, capsys):
+def shown(error):
+    """All that tracebacks show, variables too."""
+    return repr(error) + "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+
+
+def test_the_key_is_nowhere(serve, caplog, tmp_path, capsys, monkeypatch):
     caplog.set_level(logging.DEBUG)
-    url, _ = serve(lambda handler, body, number: handler.send(401, {"error": {"message": f"bad key Bearer {KEY}"}}))
-    model = openai(url, model="m", api="chat", retries=0)
-    try:
-        model.answer(["a"])
-        pytest.fail("the server refused it")
-    except ModelError as error:
-        seen = "".join(traceback.format_exception(error)) + repr(error)
-    url, _ = serve(echo)
+    refusals = [
+        lambda handler, body, number: handler.send(401, {"error": {"message": f"bad key Bearer {KEY}"}}),
+        lambda handler, body, number: handler.send(200, f'{{"choices": "{KEY}"}}'.encode()),
+        lambda handler, body, number: handler.send(200, f"<html>{KEY}".encode()),
+        lambda handler, body, number: handler.close_connection,
+    ]
+    seen = ""
+    for refuse in refusals:
+        with pytest.raises(ModelError) as failed:
+            openai(serve(refuse)[0], model="m", api="chat", retries=0).answer(["a", "b"])
+        seen += shown(failed.value)
+    url, server = serve(lambda handler, body, number: handler.send(200, said(f"your key is {KEY}")))
     model = openai(url, model="m", api="chat")
     prompt = context.prompt({"passage 1": "one", "passage 2": "two"}, question="q")
     result = context.explain(model, prompt, ["three", "four", "five"], run_dir=tmp_path / "run")
+    assert result.answers == ("your key is ***",)
     result.report(tmp_path / "r.html")
     result.save(tmp_path / "r.json")
+    (tmp_path / "qa.jsonl").write_text('{"question": "q", "passages": ["one", "two"]}\n')
+    (tmp_path / "pool.txt").write_text("three\nfour\nfive\n")
+    command = ["context", "--model", url, "--api", "chat", "--prompts", str(tmp_path / "qa.jsonl")]
+    command += ["--foils", str(tmp_path / "pool.txt"), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert set(server.keys) == {f"Bearer {KEY}"}
     seen += repr(model) + model.identity + repr(result) + result.summary(full=True) + caplog.text
-    seen += "".join(capsys.readouterr())
+    for wrong in (KEY, KEY.replace("-", "_")):  # some keys look like names
+        with pytest.raises(InputError, match="environment") as refused:
+            openai(url, api="chat", key=wrong)
+        assert wrong not in str(refused.value)
+        assert main([*command, "--key", wrong, "--out", str(tmp_path / "other")]) == 2
+    del wrong  # what shows variables shows those of this function
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY} and more")
+    with pytest.raises(InputError, match="spaces") as refused:
+        model.answer(["a"])
+    seen += shown(refused.value) + "".join(capsys.readouterr())
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == 3
-    assert not any(KEY.encode() in content for content in [*files, pickle.dumps(model), seen.encode()])
-    with pytest.raises(InputError, match="name of an environment variable"):
-        openai(url, api="chat", key=KEY)
+    assert len(files) == 8
+    assert "your key is ***" in seen
+    for content in [*files, pickle.dumps(model), pickle.dumps(result), seen.encode()]:
+        assert KEY.encode() not in content
+        assert KEY.replace("-", "_").encode() not in content
+
+
+KILLED = """
+import json, sys
+from butfor import context
+from butfor.models import openai
+
+given = json.loads(sys.argv[1])
+model, prompt = openai(given["url"], api="chat"), context.prompt(given["parts"], question="q")
+result = context.explain(model, prompt, given["pool"], run_dir=given["run_dir"])
+print(json.dumps([result.calls, result.table.to_json()]))
+"""
+
+
+def test_a_killed_run_asks_a_server_nothing_again(serve, tmp_path):
+    """Of the answers of one batch each is kept when it comes: what is asked twice was under way."""
+
+    def slow(handler, body, number):
+        time.sleep(0.02)
+        handler.send(200, said("yes" if "own 3" in body["messages"][-1]["content"] else "no"))
+
+    url, server = serve(slow)
+    given = {
+        "url": url,
+        "parts": {f"passage {k}": f"own {k}" for k in range(8)},
+        "pool": [f"foil {k}" for k in range(9)],
+    }
+
+    def command(folder):
+        return [sys.executable, "-c", KILLED, json.dumps(given | {"run_dir": str(tmp_path / folder)})]
+
+    running = subprocess.Popen(command("run"), stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(server.bodies) < 15 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    running.kill()
+    running.wait()
+    time.sleep(0.2)
+    kept = (tmp_path / "run" / "answers.jsonl").read_bytes().count(b"\n")
+    before = len(server.bodies)
+    assert 0 <= before - kept <= 4  # under way: of 4 at a time
+    calls, table = json.loads(subprocess.run(command("run"), capture_output=True, text=True, check=True).stdout)
+    assert len(server.bodies) - before == calls
+    after = len(server.bodies)
+    whole, expected = json.loads(subprocess.run(command("new"), capture_output=True, text=True, check=True).stdout)
+    assert len(server.bodies) - after == whole == calls + kept
+    assert table == expected
 
 
 def test_a_server_with_other_answers_for_the_same_prompt(serve):

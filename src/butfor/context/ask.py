@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 from time import monotonic
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -37,8 +38,8 @@ class BudgetSpent(Exception):
 class Asker:
     """A model, what it has answered so far, and what that cost.
 
-    Answers are kept under a digest of model, settings, prompt and sample; a line is written when it is known, so a
-    killed run asks nothing again.
+    Answers are kept under a digest of model, settings, prompt and sample, so a killed run asks nothing again. A model
+    whose functions take `keep`, a function (row, answer), hands over each answer when it comes, else a batch at a time.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Asker:
         most: int | None = None,
     ) -> None:
         self._answer, self._score = functions_of(model)
-        self._seeded = "seeds" in _parameters(self._answer)
+        self._seeded, self._writing = "seeds" in _parameters(self._answer), Lock()
         self._model, self._batch, self._report, self._most = model, batch or BATCH, report, most
         self.calls = self.tokens = 0
         self._budget, self._began, self._checks = budget, monotonic(), False
@@ -94,9 +95,9 @@ class Asker:
         sampled = seeds is not None and self._seeded
         keys = [self._key("answer", prompt, seed) for prompt, seed in zip(prompts, given, strict=True)]
 
-        def ask(rows: list[int]) -> list[str]:
+        def ask(rows: list[int], **more: Any) -> list[str]:
             batch = [prompts[row] for row in rows]
-            more = {"seeds": [given[row] for row in rows]} if sampled else {}
+            more |= {"seeds": [given[row] for row in rows]} if sampled else {}
             given_back = _called(self._answer, "the model", batch, **more)
             if isinstance(given_back, str | bytes) or not isinstance(given_back, Iterable):
                 raise ModelError(
@@ -119,7 +120,7 @@ class Asker:
                         f"the model answers a prompt otherwise than the answer kept in {self._file}; name another "
                         "run_dir, or give the model an attribute identity if it is the same one"
                     )
-        return self._all(keys, prompts, ask)
+        return self._all(keys, prompts, ask, self._answer)
 
     def log_probabilities(self, prompts: Sequence[Rendered], answers: Sequence[str]) -> Floats:
         """Return the log-probability of each answer given its prompt."""
@@ -127,9 +128,9 @@ class Asker:
         assert score is not None
         keys = [self._key("score", prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
 
-        def ask(rows: list[int]) -> list[float]:
+        def ask(rows: list[int], **more: Any) -> list[float]:
             some = [answers[row] for row in rows]
-            given_back = _called(score, "the model's score", [prompts[row] for row in rows], some)
+            given_back = _called(score, "the model's score", [prompts[row] for row in rows], some, **more)
             try:
                 made = np.asarray(given_back, float)
             except (TypeError, ValueError):
@@ -142,22 +143,31 @@ class Asker:
                 )
             return [max(one, LEAST_SCORE) for one in made.tolist()]
 
-        return np.array(self._all(keys, prompts, ask), float)
+        return np.array(self._all(keys, prompts, ask, score), float)
 
     def _key(self, what: str, prompt: Rendered, extra: object) -> str:
         text = json.dumps([self.identity, what, prompt, extra], ensure_ascii=False)
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
-    def _all(self, keys: list[str], prompts: Sequence[Rendered], ask: Callable[[list[int]], list[Any]]) -> list[Any]:
+    def _all(
+        self,
+        keys: list[str],
+        prompts: Sequence[Rendered],
+        ask: Callable[..., list[Any]],
+        function: Callable[..., Any],
+    ) -> list[Any]:
         missing = {key: row for row, key in reversed(list(enumerate(keys))) if key not in self._kept}
         rows = sorted(missing.values(), key=lambda row: json.dumps(prompts[row]))  # shared prefixes side by side
+        keeps = "keep" in _parameters(function)
         for start in range(0, len(rows), self._batch):
             some = rows[start : start + self._batch]
             if self._budget is not None and self.calls + len(some) > self._budget:
                 some = some[: max(0, self._budget - self.calls)]
                 if not some:
                     break
-            self._keep([keys[row] for row in some], ask(some))
+            batch = [keys[row] for row in some]
+            made = ask(some, **({"keep": lambda at, one, batch=batch: self._keep([(batch[at], one)])} if keeps else {}))
+            self._keep(zip(batch, made, strict=True))
             self.calls += len(some)
             self.tokens += sum(self._size(prompts[row]) for row in some)
             self._report(Progress("answers", self.calls, self._most, seconds=monotonic() - self._began))
@@ -166,12 +176,14 @@ class Asker:
             raise BudgetSpent(known)
         return known
 
-    def _keep(self, keys: list[str], values: list[Any]) -> None:
-        self._kept.update(zip(keys, values, strict=True))
-        if self._file is not None:
-            lines = "".join(json.dumps(pair) + "\n" for pair in zip(keys, values, strict=True))
-            with private_file(self._file).open("ab") as file:
-                file.write(lines.encode())
+    def _keep(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        with self._writing:
+            new = {key: value for key, value in pairs if key not in self._kept}
+            self._kept.update(new)
+            if new and self._file is not None:
+                lines = "".join(json.dumps(pair) + "\n" for pair in new.items())
+                with private_file(self._file).open("ab") as file:
+                    file.write(lines.encode())
 
     def _size(self, prompt: Rendered) -> int:
         return tokens_of(self._model, prompt)

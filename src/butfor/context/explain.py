@@ -41,10 +41,11 @@ from butfor.types import InputError, between, whole
 Same = Literal["normalised", "exact"] | Callable[[str, str], bool]
 FUTILE = 0.125  # at level .5 three foils that all keep the answer end a part
 BRANCHES = 3  # parts of a part, from coarse to fine
-SEARCH = (1, 3)  # foils of all other parts by which sets are screened, then ranked; none is used again
-BEAM, BEST, MOST_MEMBERS = 3, 4, 4
-SPENT = (1 / 4, 1 / 4, 1 / 4, 1 / 8, 1 / 8)  # of alpha, on sets of 0 to 4 parts: shares of false ones add up
-BASE_DRAWS = (4, 20)  # foils of all parts; more than the first only where half of those keep the answer
+SEARCH = 4  # foils of all other parts that all keep the answer before a set is confirmed; none is used again
+BEAM, BEST, STEPS, FEW_PARTS = 3, 4, 4, 4
+SPENT = (1 / 4, 1 / 4, 1 / 4, 1 / 8, 1 / 16, 1 / 16)  # of alpha, on rounds that confirm: shares of false ones add up
+EARLY = 2 / 3  # of that, on sets that all foils keep
+LIKELY = 0.75  # of foils of all parts keep the answer: perhaps no part is needed
 FEW_TEXTS = 20  # of fewer, replaced together with others, shares say little of texts like them
 ASKED = 60  # texts of a function for each part, where parts are replaced together
 _Set = tuple[int, tuple[str, ...]]  # a prompt, and the parts of it that are kept
@@ -351,12 +352,10 @@ class _Run:
         """Append a group of parts and, below it, its thirds down to single parts."""
         name = parts[0] if len(parts) == 1 else f"{parts[0]} to {parts[-1]}"
         nodes.append(_Node(number, name, tuple(parts), self._stages(number, parts), resolution, parent))
-        here, size = len(nodes) - 1, len(parts)
-        if size > 1:
-            ends = [round(size * k / BRANCHES) for k in range(BRANCHES + 1)]
-            for start, end in pairwise(ends):
-                if end > start:
-                    self._grow(nodes, number, parts[start:end], resolution + 1, here)
+        here = len(nodes) - 1
+        if len(parts) > 1:
+            for third in _thirds(parts):
+                self._grow(nodes, number, third, resolution + 1, here)
 
     def _stages(self, i: int, members: Sequence[str]) -> Stages:
         """Return the looks at foils: of one part no more than there are texts, as none of them is drawn twice."""
@@ -415,23 +414,26 @@ class _Run:
             most += sum(node.stages.draws + 1 for node in tree) * answers
             likely += drawn + prompts * (2 if given else 4) * self.draws
         if self.enough is not None and singles > prompts:
-            looks = [self._confirming(size).draws for size in range(MOST_MEMBERS + 1)]
-            grown = (MOST_MEMBERS - 1) * BEAM * BEST * sum(SEARCH)
-            most += prompts * (sum(BASE_DRAWS) + grown + looks[0] + BEAM * sum(looks[1:])) + singles * sum(SEARCH)
-            likely += prompts * (BASE_DRAWS[0] + SEARCH[1] + looks[1]) + singles * SEARCH[0]
+            looks = [max(self._confirming(self.alpha * one, n).draws for n in range(1, 2 * BEAM + 1)) for one in SPENT]
+            sizes = Counter(node.prompt for node in tree if len(node.members) == 1).values()
+            beam = sum(min(BEAM * BEST, math.comb(n, step + 1)) for n in sizes for step in range(1, STEPS))
+            most += SEARCH * (2 * prompts + singles + beam) + singles + prompts * (looks[0] + BEAM * sum(looks[1:]))
+            zoomed = all(node.parent >= 0 or len(node.members) > 1 for node in tree)
+            likely += prompts * (SEARCH * (2 - zoomed) + self._confirming(self.alpha * SPENT[0], prompts).sure)
         return most, min(most, likely)
 
-    def _confirming(self, size: int) -> Stages:
-        """Return the looks that confirm a set of so many parts at its share of alpha.
+    def _confirming(self, alpha: float, candidates: int) -> Stages:
+        """Return the looks that confirm sets: all foils keep the answer, of more of them all but one.
 
-        All may keep the answer but one, or all of one of 2 * BEAM sets that alone is true.
+        So many that one of up to 2 * BEAM sets is enough if it alone is.
         """
         assert self.enough is not None
-        alpha, level = self.alpha * SPENT[size], self.enough
-        draws = max(self.draws, math.ceil(math.log(alpha / (2 * BEAM)) / math.log(level)))
-        while level**draws * (1 + draws * (1 - level) / level) > alpha:
+        level = self.enough
+        sure = math.ceil(math.log(EARLY * alpha / min(candidates, 2 * BEAM)) / math.log(level))
+        draws = sure
+        while level**sure + sure * (1 - level) * level ** (draws - 1) > alpha:
             draws += 1
-        return Stages(draws, level)
+        return Stages(max(self.draws, draws), level, sure=sure)
 
     def perform(self, asker: Asker, tree: list[_Node], fixed: list[str] | None) -> ContextResult:
         """Ask what has to be asked, and return what follows from it."""
@@ -612,61 +614,87 @@ class _Run:
     ) -> None:
         """Append sets of parts that surely keep the answer while all others are replaced (METHODS 17).
 
-        Each step asks for all sets of all prompts at once; `sets` has what was confirmed when the budget ends. The set
-        of no part is the first: what stays whatever stands there needs none. Sizes share alpha (`SPENT`).
+        Each step asks for sets of all prompts at once; `sets` has what was confirmed when the budget ends. First comes
+        the set of no part: what stays whatever stands there needs none. Then the decisive parts, which every set needs;
+        these and one more, sought in groups; the best of those and one more. Foils of the search are not used again,
+        and the rounds that confirm share alpha (`SPENT`).
         """
         singles = [list(dict.fromkeys(n for node in tree if node.prompt == i for n in node.members))
                    for i in range(len(self.prompts))]  # fmt: skip
+        open_prompts = [i for i, parts in enumerate(singles) if len(parts) > 1]
+        alone = [node for node in tree if len(node.members) == 1 and node.answers]
+        flips = {(node.prompt, node.name): node.changed / len(node.answers) for node in alone}
+        spent = iter(SPENT)
 
         def stay(which: list[_Set], count: int, why: str) -> list[int]:
             return self._stay(asker, which, singles, count, observed, why)
 
-        level = self.enough or 0.0
-        nothing: list[_Set] = [(i, ()) for i, parts in enumerate(singles) if len(parts) > 1]
-        kept_all = dict(zip(nothing, stay(nothing, BASE_DRAWS[0], "base"), strict=True))
-        going = [one for one in nothing if 2 * kept_all[one] >= BASE_DRAWS[0]]
-        for one, more in zip(going, stay(going, BASE_DRAWS[1] - BASE_DRAWS[0], "base again"), strict=True):
-            kept_all[one] += more
-        for one, kept_draws in kept_all.items():
-            base[one[0]] = kept_draws / BASE_DRAWS[one in going]
-        likely = [one for one in going if kept_all[one] >= level * BASE_DRAWS[1]]
-        sets += self._confirmed(likely, 0, stay)
-        open_prompts = [i for i, _ in nothing if i not in {one.prompt for one in sets}]
-        grown: dict[int, list[tuple[str, ...]]] = {i: [(part,) for part in singles[i]] for i in open_prompts}
-        best: dict[int, list[str]] = {}
-        for size in range(1, MOST_MEMBERS + 1):
-            tried: list[_Set] = [(i, kept) for i in open_prompts for kept in grown[i]]
-            kept_by = dict(zip(tried, stay(tried, SEARCH[0], "screen"), strict=True))
-            passed = [one for one in tried if kept_by[one] == SEARCH[0]]
-            for one, more in zip(passed, stay(passed, SEARCH[1], "search"), strict=True):
+        def prior(one: _Set) -> tuple[float, tuple[str, ...]]:
+            return -sum(flips.get((one[0], name), 0.0) for name in one[1]), one[1]
+
+        def confirm(candidates: list[_Set]) -> None:
+            made = self._confirmed(candidates, self.alpha * next(spent), stay) if candidates else []
+            sets.extend(one for one, sure in made if sure)
+            for one, _ in made:
+                base[one.prompt] = base[one.prompt] if one.columns else one.stay
+            open_prompts[:] = [i for i in open_prompts if i not in {one.prompt for one in sets}]
+
+        def search(tried: list[_Set]) -> dict[_Set, int]:
+            kept_by = dict(zip(tried, stay(tried, 1, "screen"), strict=True))
+            passed = [one for one in tried if kept_by[one]]
+            for one, more in zip(passed, stay(passed, SEARCH - 1, "search"), strict=True):
                 kept_by[one] += more
-            ranked = {
-                i: [
-                    kept for *_, kept in sorted((-kept_by[i, kept], self._prior(tree, i, kept), kept) for kept in sets_)
-                ]
-                for i, sets_ in grown.items()
-            }
-            candidates = [
-                (i, kept) for i in open_prompts for kept in ranked[i][:BEAM] if kept_by[i, kept] == sum(SEARCH)
-            ]
-            sets += self._confirmed(candidates, size, stay)
-            open_prompts = [i for i in open_prompts if i not in {one.prompt for one in sets}]
-            if size == 1:
-                best = {i: [kept[0] for kept in ranked[i][:BEST]] for i in open_prompts}
-            grown = {
-                i: sorted(
-                    {tuple(sorted({*kept, one})) for kept in ranked[i][:BEAM] for one in best[i] if one not in kept}
+            best = sorted((one for one in passed if kept_by[one] == SEARCH), key=prior)
+            confirm([one for i in open_prompts for one in [one for one in best if one[0] == i][:BEAM]])
+            return kept_by
+
+        whole = {node.prompt: node for node in tree if len(node.members) == len(singles[node.prompt]) > 1}
+        for i, node in whole.items():  # with zoom, all parts have been replaced already
+            base[i] = 1 - node.changed / len(node.answers)
+        new: list[_Set] = [(i, ()) for i in open_prompts if i not in whole]
+        for (i, _), kept_draws in zip(new, stay(new, SEARCH, "base"), strict=True):
+            base[i] = kept_draws / SEARCH
+        confirm([(i, ()) for i in open_prompts if base[i] >= LIKELY])
+
+        core = {i: tuple(sorted(n.name for n in alone if n.prompt == i and n.necessary)) for i in open_prompts}
+        search([(i, core[i]) for i in open_prompts if 0 < len(core[i]) < len(singles[i])])
+        grown: dict[int, list[tuple[str, ...]]] = {}
+        best: dict[int, set[str]] = {}
+        for step in range(STEPS):
+            if step == 0:
+                rest = {i: [one for one in singles[i] if one not in core[i]] for i in open_prompts}
+                grown = {i: [tuple(sorted((*core[i], one))) for one in rest[i]] for i in open_prompts}
+                tried = self._narrowed(core, rest, stay)
+            else:
+                tried = [(i, kept) for i in open_prompts for kept in grown[i]]
+            kept_by = search([one for one in tried if len(one[1]) < len(singles[one[0]])])
+            for i in open_prompts:
+                ranked = sorted(grown[i], key=lambda kept: (-kept_by.get((i, kept), 0), *prior((i, kept))))
+                if step == 0:
+                    best[i] = {name for kept in ranked[:BEST] for name in kept}
+                grown[i] = sorted(
+                    {tuple(sorted({*kept, one})) for kept in ranked[:BEAM] for one in best[i] if one not in kept}
                 )
-                for i in open_prompts
-                if size + 1 < len(singles[i])  # with all of them kept, nothing is replaced
-            }
-            open_prompts = list(grown)
+
+    def _narrowed(
+        self, core: dict[int, tuple[str, ...]], rest: dict[int, list[str]], stay: Callable[..., list[int]]
+    ) -> list[_Set]:
+        """Return sets of a core and one part of the rest, without thirds of the rest that do not keep the answer."""
+        made: list[_Set] = []
+        going = [(i, one) for i, parts in rest.items() for one in _thirds(parts, FEW_PARTS)]
+        while going:
+            made += [(i, tuple(sorted((*core[i], *parts)))) for i, parts in going if len(parts) == 1]
+            groups = [(i, parts) for i, parts in going if len(parts) > 1]
+            kept = stay([(i, tuple(sorted((*core[i], *parts)))) for i, parts in groups], 1, "narrow")
+            passed = [group for group, yes in zip(groups, kept, strict=True) if yes]
+            going = [(i, one) for i, parts in passed for one in _thirds(parts, FEW_PARTS)]
+        return made
 
     def _confirmed(
-        self, candidates: list[_Set], size: int, stay: Callable[[list[_Set], int, str], list[int]]
-    ) -> list[ContextSet]:
-        """Return the candidates that surely keep the answer: exact p-values, all drawn look by look, BH over them."""
-        stages = self._confirming(size)
+        self, candidates: list[_Set], alpha: float, stay: Callable[..., list[int]]
+    ) -> list[tuple[ContextSet, bool]]:
+        """Return what is known of the candidates, and which surely keep the answer: exact p-values, BH over them."""
+        stages = self._confirming(alpha, len(candidates))
         yes, drawn, going, before = dict.fromkeys(candidates, 0), dict.fromkeys(candidates, 0), candidates, 0
         for look in stages.looks:
             for one, more in zip(going, stay(going, look - before, f"confirm {look}"), strict=True):
@@ -678,9 +706,8 @@ class _Run:
             share = outcome[1] / outcome[0]
             ends = (share, share) if self.foils.drop and not self.sampled else stages.interval(outcome)
             made.append(ContextSet(i, kept, share, *ends, stages.p_value(outcome)))
-        p, alpha = np.array([one.p for one in made]), self.alpha * SPENT[size]
-        sure = bh(np.where(p > alpha, 1.0, p), alpha).tolist() if made else []
-        return [one for one, good in zip(made, sure, strict=True) if good]
+        p = np.array([one.p for one in made])
+        return list(zip(made, bh(np.where(p > alpha, 1.0, p), alpha).tolist(), strict=True))
 
     def _stay(
         self, asker: Asker, which: list[_Set], parts: list[list[str]], count: int, observed: list[str], why: str
@@ -694,15 +721,6 @@ class _Run:
             seeds += self._seeds(count, self.names[i], why, *kept) or []
         answers = iter(asker.answers(requests, seeds if self.sampled else None))
         return [sum(self.judge(observed[i], next(answers)) for _ in range(count)) for i, _ in which]
-
-    def _prior(self, tree: list[_Node], i: int, kept: tuple[str, ...]) -> float:
-        """Order sets that stay alike by how often the answer changed without their parts."""
-        shares = {
-            node.members[0]: node.changed / len(node.answers)
-            for node in tree
-            if node.prompt == i and len(node.members) == 1 and node.answers
-        }
-        return -sum(shares.get(name, 0.0) for name in kept)
 
     def _result(
         self,
@@ -786,6 +804,14 @@ class _Run:
 
 def _opened(tree: list[_Node], layer: list[_Node]) -> list[_Node]:
     return [node for node in layer if node.parent < 0 or tree[node.parent].necessary]
+
+
+def _thirds(parts: list[str], few: int = 1) -> list[list[str]]:
+    """Split a list in three, `few` into single parts."""
+    if len(parts) <= few:
+        return [[part] for part in parts]
+    ends = [round(len(parts) * k / BRANCHES) for k in range(BRANCHES + 1)]
+    return [parts[start:end] for start, end in pairwise(ends) if end > start]
 
 
 def _frozen(foil: Mapping[str, str]) -> tuple[str, ...]:

@@ -58,6 +58,11 @@ class SmallReader:
         self.temperature = float(temperature)
         self._network = _network()
 
+    @property
+    def identity(self) -> str:
+        """What tells it from other models."""
+        return f"small reader, temperature {self.temperature:g}"
+
     def __repr__(self) -> str:
         return f"<SmallReader: {len(self._network.words)} words, temperature {self.temperature:g}>"
 
@@ -172,10 +177,11 @@ class _Network:
         ]
         self.unembed = np.ascontiguousarray((weights["embedding"] * weights["last"]).T)
         self.line = lru_cache(CACHED)(self._line)
+        self.tokens = lru_cache(CACHED)(lambda line: tuple(encode(line, self.numbers)))
 
     def read(self, prompt: str) -> tuple[Float32s, tuple[int, ...]]:
         """Return the keys and values (heads, tokens, ...) of all lines but the last, and the tokens of the last."""
-        *earlier, question = [tuple(encode(line, self.numbers)) for line in lines(prompt)] or [()]
+        *earlier, question = [self.tokens(line) for line in lines(prompt)] or [()]
         none = np.zeros((1, 2 * self.width), np.float32)  # attention may go to nothing
         past = np.concatenate([none, *map(self.line, earlier)])
         return past.reshape(len(past), 2 * HEADS, -1).transpose(1, 0, 2), question

@@ -1,11 +1,11 @@
 """A share of draws in stages, each draw a yes or a no: exact p-values and intervals (METHODS 21).
 
-Draws are looked at after n_1 < n_2 < ... < n_k of them. Drawing ends early only where the level is out of reach,
+Draws are looked at after n_1 < n_2 < ... < n_k of them. Drawing ends early where the level is out of reach,
 
     P(Binomial(n_j, level) <= yes) <= futile,
 
-never because the share looks large. So nothing is gained by looking: outcomes (n, yes) are ordered, those that ended
-early first, and with P_q the distribution over them
+and, if wanted, after `sure` draws that are all a yes. Outcomes (n, yes) are ordered: first those that ended early out
+of reach, last `sure`. With P_q the distribution over them
 
     p = P_level(outcome >= observed),      interval = {q : P_q(outcome >= observed) and P_q(outcome <= observed) > .025}
 
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import beta, binom
 
-from butfor.types import Floats
+from butfor.types import Floats, Ints
 
 BOUNDARY = 5e-4  # confidence that Berger & Boos give away
 GRID = 64  # values of the noise that are tried
@@ -46,31 +46,32 @@ class Stages:
     draws: int
     level: float
     futile: float = 0.05  # chance of so few, were the share at the level: then drawing ends
+    sure: int = 0  # so many draws, all of them a yes, end it, too
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
         """Numbers of draws after which the share is looked at: the first that can end it, twice as many, and so on."""
-        looks, first = [self.draws], 1
+        looks, first = {self.draws, self.sure or self.draws}, 1
         while first < self.draws and binom.cdf(0, first, self.level) > self.futile:
             first += 1
         while first < self.draws:
-            looks.append(first)
+            looks.add(first)
             first *= 2
         return tuple(sorted(looks))
 
     def ends(self, draws: int, yes: int) -> bool:
         """Return True if no more is drawn after this look."""
-        return draws >= self.draws or bool(binom.cdf(yes, draws, self.level) <= self.futile)
+        return draws >= self.draws or yes == draws == self.sure or _few(draws, yes, self.level) <= self.futile
 
     @cached_property
     def outcomes(self) -> tuple[Outcome, ...]:
         """All ways in which drawing may end, in their order."""
-        return tuple((n, yes) for n, row in self._paths for yes in np.flatnonzero(row > -np.inf).tolist())
+        return tuple((n, int(yes)) for n, row, which in self._paths for yes in which)
 
     @cached_property
-    def _paths(self) -> tuple[tuple[int, Floats], ...]:
-        """Logarithms of the numbers of ways (n + 1,) to end at each look with so many; -inf where it does not end."""
-        ways, before, made = np.zeros(1), 0, []
+    def _paths(self) -> tuple[tuple[int, Floats, Ints], ...]:
+        """Logarithms of the numbers of ways (n + 1,) to end at each look, and with which numbers of yes, in order."""
+        ways, before, made, last = np.zeros(1), 0, [], []
         for n in self.looks:
             added = n - before
             steps = np.array([_log_choose(added, k) for k in range(added + 1)])
@@ -79,16 +80,18 @@ class Stages:
                 table[yes, yes : yes + added + 1] = count + steps
             ways = np.logaddexp.reduce(table, axis=0)
             ended = np.array([self.ends(n, yes) for yes in range(n + 1)])
-            made.append((n, np.where(ended, ways, -np.inf)))
+            which = np.flatnonzero(ended & (ways > -np.inf))
+            if n == self.sure < self.draws:
+                which, last = which[which < n], [(n, ways, np.array([n]))]
+            made.append((n, ways, which))
             ways, before = np.where(ended, -np.inf, ways), n
-        return tuple(made)
+        return (*made, *last)
 
     def chances(self, share: float) -> Floats:
         """Return the probability of each outcome where a draw is a yes with probability `share`."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = []
-            for n, row in self._paths:
-                yes = np.flatnonzero(row > -np.inf)
+            for n, row, yes in self._paths:
                 ones = np.where(yes > 0, yes * np.log(share), 0.0)
                 zeros = np.where(n - yes > 0, (n - yes) * np.log1p(-share), 0.0)
                 logs.append(row[yes] + ones + zeros)
@@ -109,6 +112,11 @@ class Stages:
     def interval(self, outcome: Outcome, alpha: float = 0.05) -> tuple[float, float]:
         """Return the exact confidence interval of the share."""
         return _interval(self, outcome, alpha)
+
+
+@lru_cache(maxsize=4096)
+def _few(draws: int, yes: int, level: float) -> float:
+    return float(binom.cdf(yes, draws, level))
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import inspect
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock
@@ -24,9 +25,11 @@ from butfor.types import Floats, InputError, ModelError, one_of, whole
 
 Prompt = str | Sequence[dict[str, Any]]
 Api = Literal["completions", "chat", "llama.cpp"]
+Keep = Callable[[int, Any], None]  # takes the row of a prompt, and what came of it
 MOST_BYTES = 16_000_000  # of one answer of a server
 FORCED = 1000.0  # logit bias: greedy decoding takes this token
 CHARACTERS = 4  # of a token, about
+KEY = "OPENAI_API_KEY"
 
 
 class Usage:
@@ -345,7 +348,7 @@ def openai(
     *,
     model: str | None = None,
     api: Api = "completions",
-    key: str = "OPENAI_API_KEY",
+    key: str = KEY,
     max_tokens: int = 32,
     temperature: float = 0.0,
     stop: str | Sequence[str] | None = None,
@@ -402,6 +405,8 @@ def openai(
         raise InputError(
             "key must be the name of an environment variable, such as 'OPENAI_API_KEY', not the key itself"
         )
+    if key != KEY and key not in os.environ:  # it may be a key, and is not repeated
+        raise InputError("the environment has no variable of the name that key= gives; set it, or leave key= out")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise InputError(
@@ -461,16 +466,20 @@ class ServedModel:
         """Return about how many tokens a text has."""
         return -(-len(text) // CHARACTERS)
 
-    def answer(self, prompts: Sequence[Prompt], seeds: Sequence[int] | None = None) -> list[str]:
-        """Return one answer for each prompt; `seeds` are sent where temperature > 0."""
+    def answer(
+        self, prompts: Sequence[Prompt], seeds: Sequence[int] | None = None, keep: Keep | None = None
+    ) -> list[str]:
+        """Return one answer for each prompt; `seeds` are sent where temperature > 0; `keep` gets each as it comes."""
         checked = _checked(prompts, self.chat)
         if seeds is not None:
             _same_length("seeds", seeds, checked)
         fixed = seeds is None or self.temperature == 0
         sent: list[int | None] = [None if fixed or seeds is None else int(seeds[i]) for i in range(len(checked))]
-        return self._each(lambda one, stop: self._answer(one[0], one[1], stop), list(zip(checked, sent, strict=True)))
+        return self._each(
+            lambda one, stop: self._answer(one[0], one[1], stop), list(zip(checked, sent, strict=True)), keep
+        )
 
-    def score(self, prompts: Sequence[Prompt], answers: Sequence[str]) -> Floats:
+    def score(self, prompts: Sequence[Prompt], answers: Sequence[str], keep: Keep | None = None) -> Floats:
         """Return the log-probability of each answer given its prompt, (n,).
 
         A token on the border of prompt and answer counts as the answer's where the server splits the text.
@@ -483,22 +492,28 @@ class ServedModel:
         _same_length("answers", answers, checked)
         one_score: Callable[..., float] = self._forced if self.api == "llama.cpp" else self._echoed
         return np.array(
-            self._each(lambda one, stop: one_score(*one, stop), list(zip(checked, answers, strict=True))),
+            self._each(lambda one, stop: one_score(*one, stop), list(zip(checked, answers, strict=True)), keep),
             dtype=np.float64,
         )
 
-    def _each(self, call: Callable[[Any, Event], Any], parts: list[tuple[Any, Any]]) -> list[Any]:
+    def _each(self, call: Callable[[Any, Event], Any], parts: list[tuple[Any, Any]], keep: Keep | None) -> list[Any]:
         """Return a result for each part; sorted requests keep the server's cache of prefixes warm."""
         order, stop = sorted(range(len(parts)), key=lambda i: json.dumps(parts[i][0])), Event()
+
+        def one(i: int) -> Any:
+            made = call(parts[i], stop)
+            if keep is not None:
+                keep(i, made)
+            return made
+
         try:
-            results = in_order(lambda i: call(parts[i], stop), order, self.endpoint.settings.concurrency, stop)
+            results = in_order(one, order, self.endpoint.settings.concurrency, stop)
         except ModelError as error:
-            text, secret = str(error), self.endpoint.settings.secret()
-            failed = type(error)(text.replace(secret, "***") if secret else text)
+            failed = type(error)(self.endpoint.settings.masked(str(error)))
         else:
             by_row = dict(zip(order, results, strict=True))
             return [by_row[i] for i in range(len(parts))]
-        raise failed  # outside of `except`: no request hangs behind it
+        raise failed  # outside of `except`: no request, and no frame that knows the key, hangs behind it
 
     def _answer(self, prompt: Prompt, seed: int | None, stop: Event) -> str:
         body: dict[str, Any] = {"temperature": self.temperature}

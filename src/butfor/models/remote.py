@@ -431,8 +431,17 @@ class EndpointSettings:
         """Return the key that the environment has now, "" where it has none."""
         value = os.environ.get(self.key, "").strip() if self.key else ""
         if not value.isascii() or not value.isprintable() or " " in value:
+            del value  # some tracebacks show variables
             raise InputError(f"the variable {self.key} has spaces or unusual characters in it; expected a plain key")
         return value
+
+    def authorised(self) -> dict[str, str]:
+        """Return the header with the key, if there is one."""
+        return {"authorization": f"Bearer {secret}"} if (secret := self.secret()) else {}
+
+    def masked(self, text: str) -> str:
+        """Return a text without the key."""
+        return masked(text.encode("utf-8", "replace"), self.secret()).decode("utf-8", "replace")
 
 
 class Endpoint:
@@ -536,13 +545,12 @@ class Endpoint:
         def send() -> BoundedAnswer:
             timer = Timer(seconds + 1.0, self.close)  # cuts a connection that only ever sends headers
             timer.daemon = True
-            client, secret = self._open(), settings.secret()
-            authorised = {"authorization": f"Bearer {secret}"} if secret else None
+            client = self._open()
             timer.start()
-            try:
-                with client.stream(method, url, content=content, headers=authorised) as response:
+            try:  # the key is no variable here: some tracebacks show those
+                with client.stream(method, url, content=content, headers=settings.authorised()) as response:
                     read = _read(response, seconds, most_bytes, settings.fewer)
-                    return BoundedAnswer(response.status_code, response.headers, masked(read, secret))
+                    return BoundedAnswer(response.status_code, response.headers, masked(read, settings.secret()))
             finally:
                 timer.cancel()
 
