@@ -9,6 +9,7 @@ import pytest
 
 import butfor
 from butfor.image import grid
+from butfor.inference.selection import bh
 from butfor.run import enough, run
 from butfor.run.enough import kept_parts
 from butfor.types import Subset
@@ -265,3 +266,28 @@ def test_an_unread_copy_of_a_region_is_never_enough_without_the_region_that_is_r
             found += bool(told)
             assert "1" in told or "2" not in told
     assert found > 40  # of 72
+
+
+def shares_wrong(spend, right, runs=2000, size=20):
+    """Return the share of wrong ones among all that four families call right, one family after the other, by run."""
+    rng, wrong = np.random.default_rng(1), []
+    for _ in range(runs):
+        false = confirmed = 0
+        for share in enough.SHARES:
+            p = rng.random(size)
+            p[:right] *= 1e-3
+            passed = bh(p, min(ALPHA, spend(share * ALPHA, size, size, confirmed)))
+            false, confirmed = false + int(passed[right:].sum()), confirmed + int(passed.sum())
+        wrong.append(false / max(confirmed, 1))
+    return np.array(wrong)
+
+
+@pytest.mark.parametrize("right", [0, 1, 5, 15])
+def test_families_one_after_the_other_spend_one_alpha(right):
+    wrong = shares_wrong(enough.spent_on, right)
+    assert wrong.mean() <= ALPHA + 4 * wrong.std() / np.sqrt(len(wrong))
+
+
+def test_all_of_alpha_for_each_family_is_caught():
+    wrong = shares_wrong(lambda *_: ALPHA, 0)
+    assert wrong.mean() > 2 * ALPHA

@@ -62,8 +62,8 @@ class Keeps(Protocol):
 def smallest_sets(keeps: Keeps, evaluator: Evaluator, decision: Decision, settings: Settings, tested: Bools) -> Sets:
     """Return the smallest sets that surely keep decisions of inputs `tested` (n,) more often than `settings.enough`.
 
-    Of all statements at most a share alpha is wrong on average: each size has its share of alpha, and what is wrong
-    among all is at most the sum of what is wrong of each size. None is made where inputs redrawn as a whole get the
+    Of all statements at most a share alpha is wrong on average: each size spends its share of alpha (`spent_on`), and
+    what is wrong among all is at most the sum of what is spent. None is made where inputs redrawn as a whole get the
     decision as often.
     """
     assert settings.enough is not None
@@ -72,8 +72,13 @@ def smallest_sets(keeps: Keeps, evaluator: Evaluator, decision: Decision, settin
     tried: list[KeptSet] = []
     evaluator.counter.stage("enough", None)
     for size, share in enumerate(SHARES, 1):
-        at_level = replace(settings, level=settings.enough, alpha=share * settings.alpha)
-        for hypotheses, mask, kept in keeps.propose(size, np.flatnonzero(open_inputs)):
+        proposals = list(keeps.propose(size, np.flatnonzero(open_inputs)))
+        total = sum(int(mask.sum()) for _, mask, _ in proposals)
+        for hypotheses, mask, kept in proposals:
+            alpha = share * settings.alpha
+            if settings.family == "run":  # else the families are single inputs
+                alpha = spent_on(alpha, int(mask.sum()), total, sum(one.enough for one in tried))
+            at_level = replace(settings, level=settings.enough, alpha=min(alpha, settings.alpha))
             stays = Flips(hypotheses.size, decision, stays=True, together=keeps.together)
             watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
             most = keeps.most_draws
@@ -85,6 +90,19 @@ def smallest_sets(keeps: Keeps, evaluator: Evaluator, decision: Decision, settin
             tried += new
             open_inputs[[one.input for one in new if one.enough]] = False
     return Sets(settings.enough, keeps.base.share, low, high, tuple(_telling(tried)), keeps.pooled)
+
+
+def spent_on(share: float, family: int, families: int, confirmed: int) -> float:
+    """Return the alpha of a family of n sets, where `families` sets of several families spend a share of alpha.
+
+    After R sets were confirmed, Benjamini & Hochberg over n at a (n + R) / n makes E[wrong / (confirmed + R)] at most
+    a, since r / (r + R) is at most n / (n + R) (Zrnic, Jiang, Ramdas & Jordan 2020). What a family spends is fixed
+    before its draws are made.
+
+    >>> spent_on(0.05, 30, 30, 0), round(spent_on(0.025, 20, 40, 10), 5)
+    (0.05, 0.01875)
+    """
+    return share * (family + confirmed) / families
 
 
 def _sets(

@@ -46,7 +46,7 @@ class KeptColumns:
     shifted: Callable[[Ints, Sequence[Ints]], Floats] | None  # inputs, columns of sets -> share (k, sets); a foil
     together: int  # draws of an input that have one error of the fit; 0: draws have none
     known_by: Callable[[Hypotheses], Fit | None]
-    beams: dict[int, list[Parts]] = field(default_factory=dict)
+    beams: dict[tuple[int, int], list[Parts]] = field(default_factory=dict)  # by size and input
 
     most_draws = None
 
@@ -80,13 +80,13 @@ class KeptColumns:
             may[row, [place[one] for one in grown[i]]] = True
         scores = np.where(may, self._scores(some, sets), -1.0)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :BEAM]
-        self.beams |= {i: [sets[k] for k in order[row] if scores[row, k] >= 0] for row, i in enumerate(some.tolist())}
+        for row, i in enumerate(some.tolist()):
+            self.beams[size, i] = [sets[k] for k in order[row] if scores[row, k] >= 0]
         chosen = _cover(scores, order, min(MOST_SETS, BEAM + len(inputs) // 4))
         if len(some) < len(inputs):
             scores = self._scores(inputs, [sets[k] for k in chosen])
-            rest = [i for i in inputs.tolist() if i not in self.beams]
             first = [sets[k] for k in chosen[:BEAM]]
-            self.beams |= dict.fromkeys(rest, first)
+            self.beams |= {(size, i): first for i in np.setdiff1d(inputs, some).tolist()}
         else:
             scores = scores[:, chosen]
         wanted = np.zeros((len(chosen), len(self.same)), bool)
@@ -99,7 +99,7 @@ class KeptColumns:
         if size == 1:
             return [(k,) for k in range(len(self.units))]
         grown: dict[Parts, None] = {}
-        for before in self.beams.get(index, []):
+        for before in self.beams.get((size - 1, index), []):
             taken = set().union(*(self.units[k].index.tolist() for k in before))
             for k, unit in enumerate(self.units):
                 new, width = set(unit.index.tolist()), self.source.items.block(0, 1).shape[1]
