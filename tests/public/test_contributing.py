@@ -20,11 +20,13 @@ def life_of_a_p_value():
 
 
 def defined_in(path):
-    """Functions and classes of a file, and methods as Class.method."""
+    """Functions, classes and types of a file, and methods as Class.method."""
     names = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
+        if isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         if isinstance(node, ast.ClassDef):
             names |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
     return names

@@ -356,22 +356,23 @@ def tried_again(
     hypotheses: Hypotheses,
     evaluator: Evaluator,
     sampler: Sampler | None,
-    again: tuple[Moves, Flips | None],
+    flips: Flips | None,
+    moves: Moves,
     chosen: Bools,
     decided: Decided | None,
     moved: Moved,
     fills: Fills,
 ) -> Fills:
-    """Return which findings on regions with odd fills hold with draws of another sampler; `again` watches those.
+    """Return which findings on regions with odd fills hold with draws of another sampler.
 
     They do if the mean change is above what is little there, too, in the same direction; and, where a region was called
     decisive, if the share of other decisions is above the level.
     """
-    moves, flips = again
     needed = np.zeros_like(chosen) if decided is None else decided.necessary
     findings, nothing = fills.odd & (moved.moves | needed | chosen), np.zeros(len(chosen))
     if sampler is None or not findings.any():
         return fills
+    moves, flips = Moves(len(chosen), moves.look), None if flips is None else Flips(len(chosen), flips.decision)
     watching = replace(evaluator, memory=None, watchers=(moves,) if flips is None else (moves, flips), failed={})
     try:
         draw_for(replace(hypotheses, sampler=sampler, watch=None), watching, findings, "other fills", OTHER_DRAWS)

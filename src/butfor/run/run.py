@@ -593,12 +593,10 @@ def run(context: RunContext, settings: Settings) -> Result:
         if context.judge is not None and conclusions.moved is not None:
             odd = np.zeros(hypotheses.size, bool) if odd is None else odd
             fills = Fills(odd, np.zeros(hypotheses.size, bool), different.counts)
-            answers_given = conclusions.chosen, conclusions.decided, conclusions.moved
-            again = (
-                Moves(hypotheses.size, moves.look),
-                None if start.flips is None else Flips(hypotheses.size, start.flips.decision),
+            answers_given = conclusions.chosen, conclusions.decided, conclusions.moved, fills
+            fills = decisions.tried_again(
+                hypotheses, evaluator, context.other_sampler, start.flips, moves, *answers_given
             )
-            fills = decisions.tried_again(hypotheses, evaluator, context.other_sampler, again, *answers_given, fills)
             ends = _scale(start, reference_outputs)[0]
             notes += decisions.fill_notes(hypotheses, moves, fills, ends[1], conclusions.findings)
         left = sum(len(block.rows) for block in rest.blocks)
@@ -696,16 +694,10 @@ def _answers(
     finished, given_x = not done.interrupted and not interrupted, not hypotheses.items.shares_subsets
     scale, counts, usable = _scale(start, reference_outputs), None, start.choice.calibrated
     if given_x and finished:
-        every: tuple[Any, ...] = (moves, *([] if flips is None else [flips]))
-        every += (different,) if context.judge is not None else ()
-        watching = replace(evaluator, watchers=every)
-
-        def counted() -> Ints | None:
-            return None if context.judge is None or not different.counts.any() else different.counts
-
-        left_open = decisions.draw_given(hypotheses, watching, flips, moves, settings, scale, usable, counted)
+        watching = replace(evaluator, watchers=evaluator.watchers[2:])  # what is kept and first estimates are made
+        left_open = decisions.draw_given(hypotheses, watching, flips, moves, settings, scale, usable, different.known)
         messages += [] if left_open is None else [left_open]
-        counts = counted()
+        counts = different.known()
     if flips is not None and finished:
         watching = replace(evaluator, memory=None, watchers=(flips,))
         too_high = None
@@ -737,10 +729,9 @@ def _answers(
             over_inputs = replace(over_inputs, low=low, high=high)
     if decided is not None and checked is not None and checked.calibrated is not None:
         decided = decided.only(checked.calibrated[hypotheses.subset_of])
-    if decided is not None and untested.size:
-        decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(hypotheses.size), untested))
-    if moved is not None and untested.size:
-        moved = replace(moved, moves=moved.moves & ~np.isin(np.arange(hypotheses.size), untested))
+    tested = ~np.isin(np.arange(hypotheses.size), untested)
+    decided = None if decided is None else replace(decided, necessary=decided.necessary & tested)
+    moved = None if moved is None else replace(moved, moves=moved.moves & tested)
     return Answers(chosen, conclusions, decided, moved, sets, over_inputs, tuple(messages), interrupted)
 
 

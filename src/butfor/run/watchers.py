@@ -159,6 +159,10 @@ class Different:
         self._kinds = dict[int, Floats]()
         self.counts = np.zeros(size, np.int64)
 
+    def known(self) -> Ints | None:
+        """Return the counts (H,); None where there are no pictures."""
+        return self.counts if self.counts.any() else None
+
     def note(self, job: Job, pictures: list[list[Array]] | None, *, listed: bool) -> None:  # noqa: ARG002
         """Count the draws of a job that are unlike all before."""
         from scipy.spatial.distance import cdist  # not where there are no pictures
