@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -23,16 +24,17 @@ from butfor.image.files import OpenImage, checksum, load_items, source_record
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.plausibility import fills_judged
 from butfor.image.region import Attribute, Image, RegionPacking, RegionWarning, check_drawn, kept_regions, mask_of
-from butfor.image.where import explain_where
+from butfor.image.where import Output, explain_where
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.results.result import Result
+from butfor.results.summary import are_logits, are_probabilities
 from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
 from butfor.run.proposed import NamedItems, Proposed, Words, propose
-from butfor.run.run import RunContext, check_zoom, run, with_layers
+from butfor.run.run import RunContext, check_zoom, output_names, resolve, run, target_name, with_layers
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
-from butfor.types import Alternative, Family, InputError, Subset
+from butfor.types import Alternative, Family, Floats, InputError, Subset
 
 WORDS = Words(one="image", many="images", argument="boxes", nothing="no region", sign=" ")
 
@@ -191,7 +193,24 @@ def _where(wrapped: Wrapped, given: NamedItems, named: Mapping[str, Any]) -> Res
     settings = Settings.of({**named, "min_effect": None, "draws": None}, test="sequential")
     if named["min_effect"] is not None:
         settings = replace(settings, min_effect=Settings.of({"min_effect": named["min_effect"]}).min_effect)
-    return explain_where(wrapped, given, donors, settings, named["draws"], propose_regions)
+    outputs = partial(_outputs_asked, wrapped, settings)
+    return explain_where(wrapped, given, donors, settings, named["draws"], propose_regions, outputs)
+
+
+def _outputs_asked(
+    wrapped: Wrapped, settings: Settings, observed: Floats
+) -> tuple[list[Output], tuple[Any, ...] | None, object]:
+    """Return the output that is asked about of each photograph, names of all outputs, and the name of the target."""
+    count = observed.shape[1]
+    if count > 1 and settings.target is None and not wrapped.decides:
+        raise InputError(f"the model predicts {count} numbers of each image; name the one to explain: target=0")
+    name = target_name(settings.target, count)
+    target = resolve(name, settings.y, observed, wrapped)
+    columns = observed.argmax(axis=1) if target.classes is None else np.broadcast_to(target.classes, len(observed))
+    logits = count > 1 and wrapped.decides and are_logits(observed)
+    inside = bool(observed.min() >= 0 and observed.max() <= 1)
+    probable = count > 1 and (logits or (inside and wrapped.decides) or are_probabilities(observed))
+    return [Output(int(column), logits, probable) for column in columns], output_names(wrapped, count), name
 
 
 def classifier(model: Any) -> Wrapped:

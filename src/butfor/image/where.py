@@ -30,10 +30,8 @@ from butfor.models import Wrapped
 from butfor.models.wrap import need
 from butfor.results.record import RunRecord
 from butfor.results.result import Chunk, Decided, Kept, Moved, Result
-from butfor.results.summary import are_logits, are_probabilities
 from butfor.results.where import CLAIMS, RULE, SHARES, Cells, Located, region_name
 from butfor.results.words import Note
-from butfor.run.run import output_names, resolve, target_name
 from butfor.settings import Settings
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints, Subset, whole
@@ -171,20 +169,6 @@ class Locator:
         return [Subset(region_name(share), mask) for share, mask in pairs]
 
 
-def outputs_asked(wrapped: Wrapped, settings: Settings, observed: Floats) -> tuple[list[Output], object]:
-    """Return the output that is asked about of each photograph, and the name of the target."""
-    count = observed.shape[1]
-    if count > 1 and settings.target is None and not wrapped.decides:
-        raise InputError(f"the model predicts {count} numbers of each image; name the one to explain: target=0")
-    name = target_name(settings.target, count)
-    target = resolve(name, settings.y, observed, wrapped)
-    columns = observed.argmax(axis=1) if target.classes is None else np.broadcast_to(target.classes, len(observed))
-    logits = count > 1 and wrapped.decides and are_logits(observed)
-    inside = bool(observed.min() >= 0 and observed.max() <= 1)
-    probable = count > 1 and (logits or (inside and wrapped.decides) or are_probabilities(observed))
-    return [Output(int(column), logits, probable) for column in columns], name
-
-
 def cells_of(image: Image) -> Ints:
     """Return the cell (112, 112) of each place of an image: regions of similar colour, about 50 of them."""
     cv2 = need("cv2", "image")
@@ -244,6 +228,7 @@ def explain_where(
     settings: Settings,
     draws: int | None,
     propose: Callable[..., Proposed],  # looks at all photographs, one after the other
+    resolve: Callable[[Floats], tuple[list[Output], tuple[Any, ...] | None, object]],  # from outputs (n, o)
 ) -> Result:
     """Return where the output of each photograph comes from."""
     draws = DRAWS if draws is None else whole("draws", draws, LEAST_DRAWS)
@@ -263,8 +248,7 @@ def explain_where(
         seen = look(given, model, skip=settings.options.on_error == "skip")
         if not seen.keys:
             raise InputError("none of the images can be read; give at least one that can")
-        outputs, target = outputs_asked(wrapped, settings, seen.outputs)
-        names = output_names(wrapped, seen.outputs.shape[1])
+        outputs, names, target = resolve(seen.outputs)
         cut = seen if donors is None else seen.with_more(look(load_items(donors), model))
         before = [float(output(x[None])[0]) for output, x in zip(outputs, seen.outputs, strict=True)]
         usable = {key: cut.without(output, key, x) for output, key, x in zip(outputs, seen.keys, before, strict=True)}
