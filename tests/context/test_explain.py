@@ -1,6 +1,7 @@
 """Parts of prompts: what is decisive, what is enough, what it costs; resumed, refused, escaped."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -392,7 +393,12 @@ def test_a_run_that_failed_asks_nothing_again(tmp_path):
         context.explain(again, made(), POOL, run_dir=tmp_path)
 
 
-def test_kill_and_resume(tmp_path):
+KILLS = int(os.environ.get("BUTFOR_KILLS", "1"))  # at moments by chance, as in tests/faults/test_engines.py
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_kill_and_resume(tmp_path, kill):
+    moment = 8 if kill == 0 else int(np.random.default_rng(kill).integers(1, 21))  # of 22 answers
     script = f"""
 import sys, time
 sys.path.insert(0, {str(__import__("pathlib").Path(__file__).parents[1])!r})
@@ -415,7 +421,7 @@ print(result.table.to_json())
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     answers = folder / "answers.jsonl"
     for _ in range(600):
-        if answers.exists() and answers.read_bytes().count(b"\n") >= 8:
+        if running.poll() is not None or (answers.exists() and answers.read_bytes().count(b"\n") >= moment):
             break
         time.sleep(0.05)
     running.send_signal(signal.SIGKILL)

@@ -234,6 +234,35 @@ def test_a_worker_of_a_cluster_that_is_killed_costs_nothing(client):
     pd.testing.assert_frame_equal(found.table, CASES["irt"](1).table, check_exact=True)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_chunks_on_a_cluster_that_grows_and_shrinks_end_in_one_choice(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed")
+    frame = pd.DataFrame(INPUTS, columns=list("abcd"), index=[f"p{k}" for k in range(len(INPUTS))])
+    reference = pd.DataFrame(REFERENCE, columns=list("abcd"))
+
+    def combined(workers, folder):
+        files = []
+        for seed, rows in enumerate((frame[:20], frame[20:40], frame[40:])):
+            asked = {"test": "irt", "draws": 99, "subsets": "columns", "control": False, "seed": seed}
+            result = butfor.explain(curved, rows, reference, workers=workers, **asked)
+            files.append(result.save(folder / f"{seed}.butfor"))
+        return butfor.combine(files, alpha=0.1).table.drop(columns="file")
+
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    with (
+        distributed.LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        cluster.adapt(minimum=0, maximum=2, interval="100ms", wait_count=1)
+        found = combined(client, there)
+    alone = combined(1, here)
+    assert len(alone)
+    pd.testing.assert_frame_equal(found, alone, check_exact=True)
+
+
 SCRIPT = """
 import sys, time, warnings
 warnings.simplefilter("ignore")

@@ -392,8 +392,6 @@ def conditional_fault(
     True
     """
     from scipy.stats import f, norm
-    from sklearn import config_context
-    from sklearn.ensemble import ExtraTreesRegressor
 
     n, count = u.shape
     u = np.where(np.isnan(u), rng.random(u.shape), u)  # what has no rank says nothing
@@ -404,14 +402,10 @@ def conditional_fault(
     parts = np.array_split(rng.permutation(n), RANK_PARTS)
     for k in range(1, RANK_PARTS):
         seen, judged = np.concatenate(parts[:k]), parts[k]
-        trees = ExtraTreesRegressor(
-            RANK_TREES,
-            min_samples_leaf=max(LEAST_LEAF, len(seen) // 40),
-            max_features=1 / 3,
-            random_state=int(rng.integers(2**31)),
+        leaf = max(LEAST_LEAF, len(seen) // 40)
+        predicted, importance = _extra_trees(
+            scaled[seen], targets[seen], scaled[judged], leaf, int(rng.integers(2**31))
         )
-        with config_context(assume_finite=True, skip_parameter_validation=True):  # which takes longer than the trees
-            predicted = trees.fit(scaled[seen], targets[seen]).predict(scaled[judged])
         predicted -= predicted.mean(axis=0)
         z = scaled[judged] - scaled[judged].mean(axis=0)
         gram = z.T @ z + RIDGE * len(z) * np.eye(z.shape[1])
@@ -420,7 +414,7 @@ def conditional_fault(
         total += (predicted * real).sum(axis=0)
         variance += (predicted**2).sum(axis=0) * (real**2).sum(axis=0) / (len(z) - 1)
     p = norm.sf(total / np.sqrt(variance * (1 + fitted_share)))  # one side: predictions worse than none found nothing
-    told_by = int(trees.feature_importances_.argmax())
+    told_by = int(importance.argmax())
     left, singular, _ = np.linalg.svd(scaled, full_matrices=False)
     basis = left[:, singular > 1e-6 * singular.max(initial=1e-6)]  # (n, rank)
     along = ((basis.T @ (u - u.mean(axis=0))) ** 2).sum(axis=0)
@@ -432,6 +426,24 @@ def conditional_fault(
             told_by = int(np.abs(scaled.T @ (u[:, linear.argmin()] - 0.5)).argmax())
         p = np.append(p, linear)
     return min(1.0, float(len(p) * p.min())), told_by
+
+
+def _extra_trees(seen: Floats, targets: Floats, judged: Floats, leaf: int, seed: int) -> tuple[Floats, Floats]:
+    """Return predictions of `judged` rows, and the importance of columns: scikit-learn's ExtraTreesRegressor, tree by
+    tree, which makes as many copies and checks as take longer than such small trees."""
+    from sklearn import config_context
+    from sklearn.tree import ExtraTreeRegressor
+
+    known, asked = np.ascontiguousarray(seen, np.float32), np.ascontiguousarray(judged, np.float32)
+    seeds = np.random.RandomState(seed).randint(2**31 - 1, size=RANK_TREES).tolist()
+    predicted, importance = np.zeros((len(judged), targets.shape[1])), [np.zeros(seen.shape[1])]
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        for one in seeds:
+            tree = ExtraTreeRegressor(min_samples_leaf=leaf, max_features=1 / 3, random_state=one)
+            tree.fit(known, targets, check_input=False)
+            predicted += tree.tree_.value[tree.tree_.apply(asked), :, 0]
+            importance.append(tree.tree_.compute_feature_importances())
+    return predicted / RANK_TREES, np.sum(importance, axis=0)
 
 
 def draw_ranks(hypotheses: Hypotheses, subset: Subset) -> Floats:
