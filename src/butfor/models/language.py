@@ -484,7 +484,8 @@ class ServedModel:
             _same_length("seeds", seeds, checked)
         fixed = seeds is None or self.temperature == 0
         sent: list[int | None] = [None if fixed or seeds is None else int(seeds[i]) for i in range(len(checked))]
-        return self._each(lambda one, stop: self._answer(one[0], one[1], stop), list(zip(checked, sent, strict=True)), keep)
+        pairs = list(zip(checked, sent, strict=True))
+        return self._each(lambda one, stop: self._answer(one[0], one[1], stop), pairs, keep)
 
     def score(self, prompts: Sequence[Prompt], answers: Sequence[str], keep: Keep | None = None) -> Floats:
         """Return the log-probability of each answer given its prompt, (n,).
