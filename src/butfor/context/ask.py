@@ -141,9 +141,9 @@ class Asker:
                     f"the model gave {bad[0]} as log-probability of one of {len(rows)} answers; expected a number for "
                     "each, at most 0"
                 )
-            return np.maximum(made, LEAST_SCORE).tolist()
+            return [max(one, LEAST_SCORE) for one in made.tolist()]
 
-        return np.maximum(np.array(self._all(keys, prompts, ask, score), float), LEAST_SCORE)
+        return np.array([max(one, LEAST_SCORE) for one in self._all(keys, prompts, ask, score)], float)
 
     def _key(self, what: str, prompt: Rendered, extra: object) -> str:
         text = json.dumps([self.identity, what, prompt, extra], ensure_ascii=False)
