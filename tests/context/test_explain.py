@@ -300,7 +300,7 @@ def test_words_where_no_set_is_enough():
         return ["yes" if one.count("own") == 6 else "no" for one in prompts]
 
     prompt = context.prompt({f"passage {k}": f"own {k}" for k in range(6)}, question="q")
-    assert "no set of up to 4 parts surely keeps the answer" in context.explain(model, prompt, POOL).summary()
+    assert "no set of parts that surely keeps the answer" in context.explain(model, prompt, POOL).summary()
 
 
 def test_forms_of_pools():
@@ -337,6 +337,7 @@ def test_words_of_what_was_not_done():
     assert [note.values["needed"] for note in few.notes if note.code == "foils-limit"] == [5]
     whole = context.explain(reader, made(), POOL)
     assert "given up after 3 foils: no other answer" in whole._repr_html_()
+    assert "<b>Enough</b> passage 2" in whole._repr_html_()
 
 
 def test_reasons_and_saved_by_butfor(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import butfor.models
+from butfor.compat import ContextCiter
 from butfor.types import InputError
 
 pytestmark = pytest.mark.torch
@@ -70,3 +71,22 @@ def test_a_prompt_and_a_seed_have_one_answer(parts):
     assert len(set(one.answer(PROMPTS[:1] * 7, seeds))) > 1
     with pytest.raises(InputError, match="takes texts, got chat messages"):
         one.answer([[{"role": "user", "content": "w1"}]])
+
+
+def test_context_cite_asks_through_the_chat_template(parts, tmp_path):
+    model, tokenizer = parts
+    model.save_pretrained(tmp_path)
+    tokenizer.chat_template = "{{ messages[0]['content'] }} w5"
+    try:
+        tokenizer.save_pretrained(tmp_path)
+    finally:
+        tokenizer.chat_template = None
+    pool = [f"w{k} w{k + 1}." for k in range(30, 50)]
+    given = {"source_type": "word", "generate_kwargs": {"max_new_tokens": 3}, "prompt_template": "w1 {context} {query}"}
+    citer = ContextCiter.from_pretrained(str(tmp_path), "w2 w3 w4", "w6", foils=pool, batch_size=2, **given)
+    assert citer.prompt.render() == [{"role": "user", "content": "w1 w2 w3 w4 w6"}]
+    assert citer.sources == ["w2", "w3", "w4"]
+    assert citer.response.strip() == naive(*parts, "w1 w2 w3 w4 w6 w5", 3)
+    assert citer.get_attributions().shape == (3,)
+    with pytest.raises(InputError, match="greedy"):
+        ContextCiter(model, tokenizer, "w2 w3 w4", "w6", generate_kwargs={"do_sample": True})

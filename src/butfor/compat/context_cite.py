@@ -10,13 +10,15 @@ import numpy as np
 
 from butfor.context import Foils, Prompt, explain, prompt
 from butfor.context.result import ContextResult
-from butfor.text.segment import paragraph_spans, sentence_spans
+from butfor.models.wrap import need
+from butfor.text.segment import paragraph_spans, sentence_spans, word_spans
 from butfor.types import Floats, InputError, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TEMPLATE = "Context: {context}\n\nQuery: {query}"
+SPANS = {"sentence": sentence_spans, "paragraph": paragraph_spans, "word": word_spans}
 
 
 class ContextCiter:
@@ -28,19 +30,24 @@ class ContextCiter:
     Parameters
     ----------
     model, tokenizer : object
-        Of Hugging Face; with `tokenizer=None` any model that `butfor.context.explain` takes.
+        Of Hugging Face, asked through its chat template if it has one; with `tokenizer=None` any model that
+        `butfor.context.explain` takes.
     context, query : str
-    source_type : {"sentence", "paragraph"}
+    source_type : {"sentence", "paragraph", "word"}
+    generate_kwargs : dict, optional
+        `max_new_tokens`, 64 by default, as each foil has an answer; answers are greedy.
+    num_ablations : int
+        The most foils of a source.
+    ablation_keep_prob, solver : object, optional
+        Not used: there is no surrogate model.
+    batch_size : int
+        Prompts that go through the network at a time.
+    prompt_template : str
+        With "{context}" and "{query}".
     foils : list, mapping or callable, optional
         As in `butfor.context.explain`.
     alpha : float
         Share of the sources called decisive that may be wrong on average.
-    generate_kwargs : dict, optional
-        `max_new_tokens` is read.
-    prompt_template : str
-        With "{context}" and "{query}".
-    num_ablations : int
-        The most foils of a source.
 
     Examples
     --------
@@ -63,34 +70,41 @@ class ContextCiter:
         tokenizer: Any,
         context: str,
         query: str,
-        source_type: Literal["sentence", "paragraph"] = "sentence",
+        source_type: Literal["sentence", "paragraph", "word"] = "sentence",
+        generate_kwargs: dict[str, Any] | None = None,
+        num_ablations: int = 10,
+        ablation_keep_prob: float | None = None,
+        batch_size: int = 8,
+        solver: object = None,
+        prompt_template: str = TEMPLATE,
         *,
         foils: Any = None,
         alpha: float = 0.1,
-        generate_kwargs: dict[str, Any] | None = None,
-        prompt_template: str = TEMPLATE,
-        num_ablations: int = 10,
         seed: int = 0,
         **options: Any,
     ) -> None:
-        one_of("source_type", source_type, ("sentence", "paragraph"))
+        del ablation_keep_prob, solver
+        one_of("source_type", source_type, tuple(SPANS))
         if "{context}" not in prompt_template or "{query}" not in prompt_template:
             raise InputError("prompt_template must hold {context} and {query}")
         self._model = model
         if tokenizer is not None:
             from butfor.models import transformers
 
-            tokens = int((generate_kwargs or {}).get("max_new_tokens", 64))
-            self._model = transformers(model, tokenizer, max_new_tokens=tokens)
+            given = {"max_new_tokens": 64, "do_sample": False, **(generate_kwargs or {})}
+            if given["do_sample"] or len(given) > 2:
+                raise InputError(f"generate_kwargs takes max_new_tokens, and answers are greedy; got {given}")
+            self._model = transformers(model, tokenizer, max_new_tokens=given["max_new_tokens"], batch_size=batch_size)
         if unknown := set(options) - set(signature(explain).parameters):
             raise InputError(f"ContextCiter takes no {sorted(unknown)[0]!r}; beside its own it takes those of explain")
         before, after = (part.replace("{query}", query) for part in prompt_template.split("{context}", 1))
-        spans = (sentence_spans if source_type == "sentence" else paragraph_spans)(context)
+        spans = SPANS[source_type](context)
         if len(spans) < 2:
             raise InputError(f"the context has {len(spans)} {source_type}s; attribution needs at least two")
-        at = len(before)
-        named = {f"{source_type} {k}": (at + a, at + b) for k, (a, b) in enumerate(spans, start=1)}
-        self.prompt: Prompt = prompt(before + context + after, spans=named)
+        at, text = len(before), before + context + after
+        chat = bool(getattr(tokenizer, "chat_template", None))
+        named = {f"{source_type} {k}": (0,) * chat + (at + a, at + b) for k, (a, b) in enumerate(spans, start=1)}
+        self.prompt: Prompt = prompt([{"role": "user", "content": text}] if chat else text, spans=named)
         self.sources: list[str] = list(self.prompt.parts.values())
         self._settings = {"alpha": alpha, "draws": num_ablations, "seed": seed, "enough": None, **options}
         if foils is None:
@@ -100,6 +114,39 @@ class ContextCiter:
             pools = {k: tuple(other for other in different if other != text) for k, text in self.prompt.parts.items()}
             foils = Foils(pools, inside=True)
         self._foils = foils
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str,
+        context: str,
+        query: str,
+        device: str | None = None,
+        model_kwargs: dict[str, Any] | None = None,
+        tokenizer_kwargs: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> ContextCiter:
+        """Load a model of Hugging Face and its tokenizer, and cite with them.
+
+        Parameters
+        ----------
+        pretrained_model_name_or_path : str
+        context, query : str
+        device : str, optional
+            None: where the model is loaded.
+        model_kwargs, tokenizer_kwargs : dict, optional
+            Of the two `from_pretrained`.
+        **options : object
+            Of `ContextCiter`.
+
+        Returns
+        -------
+        ContextCiter
+        """
+        hugging_face, name = need("transformers", "hugging-face"), pretrained_model_name_or_path
+        model = hugging_face.AutoModelForCausalLM.from_pretrained(name, **(model_kwargs or {}))
+        tokenizer = hugging_face.AutoTokenizer.from_pretrained(name, **(tokenizer_kwargs or {}))
+        return cls(model if device is None else model.to(device), tokenizer, context, query, **options)
 
     @property
     def num_sources(self) -> int:

@@ -38,8 +38,8 @@ class BudgetSpent(Exception):
 class Asker:
     """A model, what it has answered so far, and what that cost.
 
-    Answers are kept under a digest of model, settings, prompt and sample, so a killed run asks nothing again. A model
-    whose functions take `keep`, a function (row, answer), hands over each answer when it comes, else a batch at a time.
+    Answers are kept under a digest of model, settings, prompt and sample, so a killed run asks nothing again. They are
+    written a batch at a time, or each when it comes by a model that takes `on_answer`, a function (row, answer).
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Asker:
                 )
             return [max(one, LEAST_SCORE) for one in made.tolist()]
 
-        return np.array(self._all(keys, prompts, ask, score), float)
+        return np.array([max(one, LEAST_SCORE) for one in self._all(keys, prompts, ask, score)], float)
 
     def _key(self, what: str, prompt: Rendered, extra: object) -> str:
         text = json.dumps([self.identity, what, prompt, extra], ensure_ascii=False)
@@ -158,7 +158,7 @@ class Asker:
     ) -> list[Any]:
         missing = {key: row for row, key in reversed(list(enumerate(keys))) if key not in self._kept}
         rows = sorted(missing.values(), key=lambda row: json.dumps(prompts[row]))  # shared prefixes side by side
-        keeps = "keep" in _parameters(function)
+        keeps = "on_answer" in _parameters(function)
         for start in range(0, len(rows), self._batch):
             some = rows[start : start + self._batch]
             if self._budget is not None and self.calls + len(some) > self._budget:
@@ -166,8 +166,8 @@ class Asker:
                 if not some:
                     break
             batch = [keys[row] for row in some]
-            made = ask(some, **({"keep": lambda at, one, batch=batch: self._keep([(batch[at], one)])} if keeps else {}))
-            self._keep(zip(batch, made, strict=True))
+            more = {"on_answer": lambda at, one, batch=batch: self._keep([(batch[at], one)])} if keeps else {}
+            self._keep(zip(batch, ask(some, **more), strict=True))
             self.calls += len(some)
             self.tokens += sum(self._size(prompts[row]) for row in some)
             self._report(Progress("answers", self.calls, self._most, seconds=monotonic() - self._began))

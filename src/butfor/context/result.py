@@ -107,34 +107,22 @@ class ContextResult:
         """A DataFrame with one row per part of each prompt."""
         import pandas as pd
 
-        single = {(one.prompt, one.columns[0]): one for one in self.sets if len(one.columns) == 1}
-        rows = []
-        for part in self.parts:
-            stay = single.get((part.prompt, part.name))
-            rows.append(
-                {
-                    "input": self.names[part.prompt],
-                    "subset": part.name,
-                    "resolution": part.resolution,
-                    "draws": part.draws,
-                    "flip": part.flip,
-                    "flip_low": part.flip_low,
-                    "flip_high": part.flip_high,
-                    "necessary": part.necessary,
-                    "p_necessary": part.p_necessary,
-                    "stay": math.nan if stay is None else stay.stay,
-                    "stay_low": math.nan if stay is None else stay.low,
-                    "stay_high": math.nan if stay is None else stay.high,
-                    "effect": part.effect[0],
-                    "effect_low": part.effect[1],
-                    "effect_high": part.effect[2],
-                    "p": part.p,
-                    "q": part.q,
-                    "chosen": part.chosen,
-                    "status": part.status,
-                }
+        single = {(one.prompt, one.columns): (one.stay, one.low, one.high) for one in self.sets}
+        before = ["resolution", "draws", "flip", "flip_low", "flip_high", "necessary", "p_necessary"]
+        after = ["p", "q", "chosen", "status"]
+        rows = [
+            (
+                self.names[part.prompt],
+                part.name,
+                *(getattr(part, name) for name in before),
+                *single.get((part.prompt, (part.name,)), (math.nan,) * 3),
+                *part.effect,
+                *(getattr(part, name) for name in after),
             )
-        return pd.DataFrame(rows)
+            for part in self.parts
+        ]
+        both = ["stay", "stay_low", "stay_high", "effect", "effect_low", "effect_high"]
+        return pd.DataFrame(rows, columns=["input", "subset", *before, *both, *after])
 
     def enough(self, input: str | None = None) -> pd.DataFrame:
         """Return the smallest sets of parts with which the answer stays, all others replaced.
@@ -336,10 +324,8 @@ class ContextResult:
 
     def _reach(self, unusual: Sequence[Part]) -> str:
         """Return how many foils could show one part, where those of the run could not."""
-        needed = math.ceil(len(self.parts) / self.alpha) - 1
-        return f" (with {self.draws} foils a part; draws={needed} could show one)" * (
-            not unusual and self.draws < needed
-        )
+        needed, most = math.ceil(len(self.parts) / self.alpha) - 1, max(part.draws for part in self.parts)
+        return f" (of {_many(most, 'foil')} a part; {needed} could show one)" * (not unusual and most < needed)
 
     def _enough(self) -> str:
         if 1 < len(self.names) <= MOST_NAMED:
@@ -375,7 +361,7 @@ class ContextResult:
             return f"not sure that any part is needed: {round(100 * base)} % of draws keep the answer without all"
         same = 100 * (1 - self.noise[i])
         noise = f"; fresh answers to the prompt itself are the same in {same:.0f} %"
-        return f"no set of up to 4 parts surely keeps the answer for {level} of foils" + noise * (self.noise[i] > 0)
+        return f"no set of parts that surely keeps the answer for {level} of foils" + noise * (self.noise[i] > 0)
 
     def _share(self, part: Part) -> str:
         """Return in words how often the answer would have been another."""
@@ -448,7 +434,8 @@ class ContextResult:
             texts = [(one, text, by_name.get(one)) for one, text in self.prompts[i].items()]
             groups = [part for part in self.parts if part.prompt == i and len(part.members) > 1 and part.draws]
             sets = [one for one in self.sets if one.prompt == i]
-            shown.append((name, self.questions[i], self.answers[i], texts, groups, sets))
+            enough = "" if self.enough_level is None else self._enough_of(i)
+            shown.append((name, self.questions[i], self.answers[i], enough, texts, groups, sets))
         return environment.get_template("report.html.j2").render(
             result=self, lines=self.lines(), shown=shown, form=form, share=self._share, guarantee=str(self.guarantee)
         )

@@ -25,7 +25,7 @@ from butfor.types import Floats, InputError, ModelError, one_of, whole
 
 Prompt = str | Sequence[dict[str, Any]]
 Api = Literal["completions", "chat", "llama.cpp"]
-Keep = Callable[[int, Any], None]  # takes the row of a prompt, and what came of it
+OnAnswer = Callable[[int, Any], None]  # takes the row of a prompt, and what came of it
 MOST_BYTES = 16_000_000  # of one answer of a server
 FORCED = 1000.0  # logit bias: greedy decoding takes this token
 CHARACTERS = 4  # of a token, about
@@ -467,19 +467,18 @@ class ServedModel:
         return -(-len(text) // CHARACTERS)
 
     def answer(
-        self, prompts: Sequence[Prompt], seeds: Sequence[int] | None = None, keep: Keep | None = None
+        self, prompts: Sequence[Prompt], seeds: Sequence[int] | None = None, on_answer: OnAnswer | None = None
     ) -> list[str]:
-        """Return one answer for each prompt; `seeds` are sent where temperature > 0; `keep` gets each as it comes."""
+        """Return one answer for each prompt; `seeds` are sent where temperature > 0, `on_answer` gets each at once."""
         checked = _checked(prompts, self.chat)
         if seeds is not None:
             _same_length("seeds", seeds, checked)
         fixed = seeds is None or self.temperature == 0
         sent: list[int | None] = [None if fixed or seeds is None else int(seeds[i]) for i in range(len(checked))]
-        return self._each(
-            lambda one, stop: self._answer(one[0], one[1], stop), list(zip(checked, sent, strict=True)), keep
-        )
+        pairs = list(zip(checked, sent, strict=True))
+        return self._each(lambda one, stop: self._answer(one[0], one[1], stop), pairs, on_answer)
 
-    def score(self, prompts: Sequence[Prompt], answers: Sequence[str], keep: Keep | None = None) -> Floats:
+    def score(self, prompts: Sequence[Prompt], answers: Sequence[str], on_answer: OnAnswer | None = None) -> Floats:
         """Return the log-probability of each answer given its prompt, (n,).
 
         A token on the border of prompt and answer counts as the answer's where the server splits the text.
@@ -492,18 +491,20 @@ class ServedModel:
         _same_length("answers", answers, checked)
         one_score: Callable[..., float] = self._forced if self.api == "llama.cpp" else self._echoed
         return np.array(
-            self._each(lambda one, stop: one_score(*one, stop), list(zip(checked, answers, strict=True)), keep),
+            self._each(lambda one, stop: one_score(*one, stop), list(zip(checked, answers, strict=True)), on_answer),
             dtype=np.float64,
         )
 
-    def _each(self, call: Callable[[Any, Event], Any], parts: list[tuple[Any, Any]], keep: Keep | None) -> list[Any]:
+    def _each(
+        self, call: Callable[[Any, Event], Any], parts: list[tuple[Any, Any]], on_answer: OnAnswer | None
+    ) -> list[Any]:
         """Return a result for each part; sorted requests keep the server's cache of prefixes warm."""
         order, stop = sorted(range(len(parts)), key=lambda i: json.dumps(parts[i][0])), Event()
 
         def one(i: int) -> Any:
             made = call(parts[i], stop)
-            if keep is not None:
-                keep(i, made)
+            if on_answer is not None:
+                on_answer(i, made)
             return made
 
         try:
