@@ -19,10 +19,11 @@ import numpy as np
 from butfor.evaluation.calls import ask
 from butfor.explain import explain
 from butfor.inference.decisions import Decision
-from butfor.inference.statistics import Target
+from butfor.inference.statistics import Target, averaged_target
 from butfor.models import Wrapped
 from butfor.results.result import Result
 from butfor.run.control import SEEN_Z, seen_by_model
+from butfor.run.run import resolve
 from butfor.streams import stream
 from butfor.tabular.calibration import filled
 from butfor.tabular.check import LEAST_ROWS as LEAST_CHECKED
@@ -201,6 +202,7 @@ def _percent(share: float) -> str:
 
 # The core
 
+
 def core_section(case: Case) -> Section:
     """Test the statistics of this installation on known answers."""
     known, counts = core.known_answers(), core.null_simulations(case.seed)
@@ -210,7 +212,7 @@ def core_section(case: Case) -> Section:
     name = "core"
     requirements = (
         Requirement("C-1", name, "The statistics give answers that were worked out by hand.",
-                    f"{len(known)} values: p-values, selection rules, intervals, random streams; wrong ones are counted.",
+                    f"{len(known)} values of p-values, rules, intervals and random streams; wrong ones are counted.",
                     wrong, "<=", 0),
         Requirement("C-2", name, "Where there is nothing to find, rejections are as frequent as promised.",
                     f"{len(counts)} simulations of known nulls, continuous and tied; counts beyond binomial limits "
@@ -317,7 +319,7 @@ CLOSER = 0.75  # share of rows that lie closer to another row than their redrawn
 
 
 def data_section(case: Case) -> Section:
-    """Look for columns in other units or order, for rows that are in both tables, and for rows that are not independent."""
+    """Look for columns in other units or order, rows that are in both tables, and rows that are not independent."""
     name = "data"
     flagged = shifted_columns(case)
     shared = _in_both(case)
@@ -325,7 +327,7 @@ def data_section(case: Case) -> Section:
     clustered = reference_notes(
         replace(case.table, values=case.rows), case.rows
     ) if case.reference.clusters is None else []  # fmt: skip
-    grouped = case.reference.clusters is not None
+    groups = case.reference.clusters
     requirements = (
         Requirement("D-1", name, "Columns of the data are those of the reference: same order, units and types.",
                     "Columns counted whose values lie mostly beyond the reference's range by half of it, spread 20 "
@@ -341,7 +343,7 @@ def data_section(case: Case) -> Section:
                     1.0 if clustered else closer, "<=", CLOSER,
                     "; ".join(map(str, clustered)) or ("" if pairs else "too few columns or rows to tell")),
     )  # fmt: skip
-    count = "" if not grouped else f" in {len(np.unique(case.reference.clusters))} groups (reference_groups)"
+    count = "" if groups is None else f" in {len(np.unique(groups))} groups (reference_groups)"
     text = (
         f"The data has {len(case.table.values):,} rows, the reference {len(case.rows):,}{count}; both have "
         f"{case.rows.shape[1]} columns.",
@@ -349,7 +351,9 @@ def data_section(case: Case) -> Section:
         "matter of units or order.",
     )
     tables = (
-        (Figures("Columns that do not fit the reference", ("column", "why"), tuple(flagged.items())),) if flagged else ()
+        (Figures("Columns that do not fit the reference", ("column", "why"), tuple(flagged.items())),)
+        if flagged
+        else ()
     )
     return Section(name, "The data beside the reference", text, requirements, tables)
 
@@ -373,8 +377,8 @@ def shifted_columns(case: Case) -> dict[str, str]:
         spread, usual = (float(np.subtract(*np.quantile(part, [0.95, 0.05]))) for part in (here, there))
         if outside > 0.5 and high > low:
             flagged[name] = (
-                f"{name}: median {np.median(here):.4g}, but {low:.4g} to {high:.4g} in the reference ({_percent(outside)} "
-                "of the rows lie far beyond it)"
+                f"{name}: median {np.median(here):.4g}, but {low:.4g} to {high:.4g} in the reference "
+                f"({_percent(outside)} of the rows lie far beyond it)"
             )
         elif len(here) >= LEAST_SHIFTED and usual > 0 and not usual / SQUEEZED <= spread <= usual * SQUEEZED:
             flagged[name] = f"{name}: spreads over {spread:.4g}, but over {usual:.4g} in the reference"
@@ -426,12 +430,10 @@ def _closer(case: Case) -> tuple[float | None, int]:
     columns = case.numeric
     if len(columns) < 2:
         return None, 0
-    subsets = [part for part in subset_tree(case.table, case.sampler, "columns").subsets]
-    redrawn = redrawn_rows(case.sampler, case.table, subsets, case.seed, np.ones(len(subsets), bool), 3 * MOST_PAIRS)
+    subsets = subset_tree(case.table, case.sampler, "columns").subsets
     rows, rng = case.rows, stream(case.seed, "validation", "closer")
     some = rng.permutation(len(rows))[:MOST_PAIRS]
     versions = rows[some].copy()
-    del redrawn
     for _ in range(2):
         for subset in subsets:
             versions[:, subset.index] = case.sampler.values(versions, subset, 1, rng)
@@ -474,7 +476,9 @@ def sampler_section(case: Case) -> Section:
             )  # fmt: skip
     tested = None if faults is None or (faults.told_by < 0).all() else float(min(1.0, faults.p.min() * len(faults.p)))
     worst = "" if tested is None else subsets[int(faults.p.argmin())].name  # type: ignore[union-attr]
-    wrong = None if checked is None else float(sum(one != "ok" for one in checked.verdicts) + (checked.together != "ok"))
+    wrong = (
+        None if checked is None else float(sum(one != "ok" for one in checked.verdicts) + (checked.together != "ok"))
+    )
     requirements = (
         Requirement("S-1", name, "Counterfactuals follow how each column depends on the others.",
                     "Conditional control: can trees predict the rank of left-out values among their draws from the "
@@ -497,9 +501,7 @@ def sampler_section(case: Case) -> Section:
         f"Sampler: {case.sampler!r}. Left-out ranks must be uniform, whatever the other columns say.",
         "Passing means that nothing was found in so many rows, not that the sampler is exact.",
     )
-    table = Figures(
-        "Each column", ("column", "conditional p", "best told by", "p of ranks", "verdict"), tuple(rows)
-    )
+    table = Figures("Each column", ("column", "conditional p", "best told by", "p of ranks", "verdict"), tuple(rows))
     return Section(name, "The sampler of counterfactuals", text, requirements, (table,))
 
 
@@ -517,8 +519,10 @@ def memory_section(case: Case) -> Section:
         redrawn = redrawn_rows(case.sampler, case.table, subsets, case.seed + k, usable, 2_000)
         if redrawn is None:
             continue
-        values = case.outputs(redrawn.items.values).reshape(*redrawn.rows.shape[:2], -1)
-        scores.append(seen_by_model(redrawn.rows, values, _averaged(case, values), stream(case.seed, "seen", k)))
+        outputs = case.outputs(redrawn.items.block(0, len(redrawn.items)))
+        values = outputs.reshape(*redrawn.rows.shape[:2], -1)
+        target = averaged_target(_target(case, outputs), values[:, 0], None)
+        scores.append(seen_by_model(redrawn.rows, values, target, stream(case.seed, "seen", k)))
     figure = float(np.median(np.abs(scores))) if scores else None
     requirement = Requirement(
         "K-1", name, "The model was not fitted on the rows of the reference.",
@@ -535,10 +539,10 @@ def memory_section(case: Case) -> Section:
     return Section(name, "Memory of the reference", text, (requirement,))
 
 
-def _averaged(case: Case, outputs: Floats) -> Target:
-    if outputs.shape[-1] == 1:
-        return Target("output")
-    return Target("predicted")
+def _target(case: Case, outputs: Floats) -> Target:
+    """Return the output that is asked about, of outputs (n, outputs)."""
+    name = case.target if case.target is not None else "output" if outputs.shape[1] == 1 else "predicted"
+    return resolve(name, None, outputs, case.wrapped)
 
 
 # Size under the null
@@ -586,8 +590,8 @@ def size_section(case: Case) -> Section:
     )  # fmt: skip
     text = (
         f"Nothing distinguishes one half of a reference from the other, so a run at alpha = {case.alpha:g} chooses "
-        f"anything at all in at most {_percent(case.alpha)} of splits. Splits are independent given the reference; what "
-        "is tested is this reference, not the population behind it.",
+        f"anything at all in at most {_percent(case.alpha)} of splits. Splits are independent given the reference; "
+        "what is tested is this reference, not the population behind it.",
         f"{splits} splits with a limit of {most} fail four times in five if the true rate is {_percent(sees)} or more; "
         "smaller faults need more splits (size='thorough').",
     )
@@ -718,6 +722,9 @@ TRUTH_DRAWS, WORLD_ROWS, NOMINAL, FLOOR = 2_000, 10, 0.95, 0.85
 MOST_BESIDES = 12  # columns that are redrawn where the kept ones are to be enough
 
 
+SHOWN = {"flip": "flips", "move": "moves", "stay": "enough"}
+
+
 @dataclass(frozen=True)
 class Covered:
     """Of one simulated reference: how many intervals hold the truth, of how many, and how wide they are."""
@@ -731,7 +738,7 @@ class Covered:
 
 
 def coverage_section(case: Case) -> Section:
-    """Draw references from the fitted sampler, fit it again to each, and compare intervals with the truth known there."""
+    """Draw references from the fitted sampler, fit it to each, and compare intervals with the truth known there."""
     name, worlds = "coverage", case.sizes.worlds
     rng = stream(case.seed, "validation", "worlds")
     decide, picks = _decision(case), list(range(case.rows.shape[1]))
@@ -763,7 +770,7 @@ def coverage_section(case: Case) -> Section:
         ("interval", "references", "intervals", "hold the truth", "mean width", "truth between 2 and 98 %"),
         tuple(
             (
-                {"flip": "flips", "move": "moves", "stay": "enough"}[what], len(covered), sum(one.of for one in covered),
+                SHOWN[what], len(covered), sum(one.of for one in covered),
                 _share(covered), float(np.mean([one.width for one in covered])) if covered else None,
                 sum(one.middle for one in covered) if what != "move" else None,
             )
@@ -837,7 +844,7 @@ def _world(
     fitted = case.refit(values=simulated)
     columns = {named.name: [case.table.columns[j] for j in index]}
     result = _run(case, rows, fitted, subsets=columns, decide=decide, seed=case.seed + k, enough=None, sufficient=keep,
-                  effects=None, control=True)  # fmt: skip
+                  effects=None if keep else "all", control=True)  # fmt: skip
     versions = np.repeat(rows, TRUTH_DRAWS, axis=0)
     versions[:, redrawn] = _draws(case, rows, subset, TRUTH_DRAWS, rng)
     before = case.outputs(rows)
@@ -849,7 +856,9 @@ def _world(
     table = result.table
     if not keep and "move_low" in table:
         output = np.zeros(len(rows), np.int64) if before.shape[1] == 1 else _output(case, before)
-        drop = np.take_along_axis(before, output[:, None], 1) - np.take_along_axis(after, output[:, None, None], 2)[..., 0]
+        drop = (
+            np.take_along_axis(before, output[:, None], 1) - np.take_along_axis(after, output[:, None, None], 2)[..., 0]
+        )
         truth["move"], error["move"] = drop.mean(axis=1), drop.std(axis=1) / np.sqrt(TRUTH_DRAWS)
     covered = []
     for what, value in truth.items():
@@ -878,11 +887,10 @@ def _draws(case: Case, rows: Floats, subset: Subset, draws: int, rng: np.random.
 
 
 def _output(case: Case, before: Floats) -> Ints:
-    """Return the output that moves are of: that of the class a row has, or the one asked about."""
-    if isinstance(case.target, int) and not isinstance(case.target, bool):
-        return np.full(len(before), case.target)
-    if case.target is not None and case.target != "predicted" and case.wrapped.classes is not None:
-        return np.full(len(before), list(case.wrapped.classes).index(case.target))
+    """Return the output that moves are of: the one asked about, or that of the class a row has."""
+    target = _target(case, before)
+    if target.classes is not None:
+        return np.full(len(before), target.classes[0])
     return np.asarray(before.argmax(axis=1))
 
 
@@ -911,7 +919,7 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
     if all(one.moved is not None for one in results):
         kinds["moves"] = [one.moved.moves for one in results]  # type: ignore[union-attr]
     ids = {"chosen": ("T-1", "unusual"), "decisive": ("T-2", "decisive"), "moves": ("T-3", "moving the output")}
-    requirements, table = [], []
+    requirements, table = list[Requirement](), list[tuple[Cell, ...]]()
     for kind, (id, words) in ids.items():
         how = f"{seeds} runs on {len(rows)} rows of the data with other seeds and the same fit; mean over pairs of runs"
         how += f" of shared over all parts called {words}; 1 where under {_percent(FEW)} of all parts differ."
@@ -959,14 +967,17 @@ class Stage:
 
 
 STAGES = {
-    "data": Stage("data", "The data beside the reference", {"D-1": "Columns fit.", "D-2": "Rows are new."}),
-    "sampler": Stage("sampler", "The sampler of counterfactuals", {"S-1": "Draws follow.", "S-2": "Draws look right."}),
-    "memory": Stage("memory", "Memory of the reference", {"K-1": "The model has not seen the reference."}),
-    "size": Stage("size", "Size under the null, on this reference", {"N-1": "Few false rows.", "N-2": "Few features."}),
-    "power": Stage("power", "Power at planted effects, on this reference", {"P-1": "Effects are found."}),
-    "coverage": Stage("coverage", "Coverage of intervals", {"V-1": "Flips.", "V-2": "Moves.", "V-3": "Enough."}),
-    "stability": Stage("stability", "Stability over seeds", {"T-1": "Unusual.", "T-2": "Decisive.", "T-3": "Moves."}),
-    "model": Stage("model", "The model is a function of a row", {"M-1": "Same rows.", "M-2": "Order.", "M-3": "Batch."}),
+    one.name: one
+    for one in (
+        Stage("model", "The model is a function of a row", {"M-1": "Same rows.", "M-2": "Order.", "M-3": "Batches."}),
+        Stage("data", "The data beside the reference", {"D-1": "Columns fit.", "D-3": "Rows are independent."}),
+        Stage("sampler", "The sampler of counterfactuals", {"S-1": "They follow other columns.", "S-2": "They fit."}),
+        Stage("memory", "Memory of the reference", {"K-1": "The model has not seen the reference."}),
+        Stage("size", "Size under the null, on this reference", {"N-1": "Rows.", "N-2": "Features."}),
+        Stage("power", "Power at planted effects, on this reference", {"P-1": "Rows.", "P-2": "Over all rows."}),
+        Stage("coverage", "Coverage of intervals", {"V-1": "Flips.", "V-2": "Moves.", "V-3": "Enough."}),
+        Stage("stability", "Stability over seeds", {"T-1": "Unusual.", "T-2": "Decisive.", "T-3": "Moves."}),
+    )
 }
 
 

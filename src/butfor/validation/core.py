@@ -88,7 +88,11 @@ _WORKED: list[tuple[str, list[float], Callable[[], object]]] = [
     ("Benjamini-Hochberg at .05, how many of 8", [2], lambda: selection.bh(BH_1995, 0.05).sum()),
     ("Benjamini-Hochberg: .04 and .05 at .05 both pass", [2], lambda: selection.bh([0.04, 0.05], 0.05).sum()),
     ("Benjamini-Yekutieli at .05, how many of 8", [1], lambda: selection.by(BH_1995, 0.05).sum()),
-    ("Holm at .05, how many of 8", [1], lambda: selection.holm(BH_1995, 0.05).sum()),
+    (
+        "Holm at .05, how many of .01, .015, .04 and of .01, .03, .04",
+        [3, 1],
+        lambda: [selection.holm(p, 0.05).sum() for p in ([0.01, 0.015, 0.04], [0.01, 0.03, 0.04])],
+    ),
     ("Bonferroni at .05, how many of .01 and .026", [1], lambda: selection.bonferroni([0.01, 0.026], 0.05).sum()),
     ("Knockoff+: 5, 4 at 1/3", [0], lambda: selection.knockoff_plus([5.0, 4], 1 / 3).sum()),
     ("Knockoff+: 5, 4, 3, -1 at 1/3", [3], lambda: selection.knockoff_plus([5.0, 4, 3, -1], 1 / 3).sum()),
@@ -166,7 +170,7 @@ def null_simulations(seed: int) -> list[Count]:
     for name, rule in (("bh", selection.bh), ("holm", selection.holm), ("by", selection.by)):
         any_chosen = np.array([rule(one, 0.1).any() for one in p])
         counts.append(_counted(f"runs in which {name} rejects at .1", any_chosen, 0.1, exactly=name == "bh"))
-    weighted = np.array([_adaptive_rejects(rng) for _ in range(60)])
+    weighted = np.array([_adaptive_rejects(rng) for _ in range(40)])
     counts.append(_counted("runs in which the adaptive rule rejects at .1", weighted, 0.1))
     hits = rng.binomial(100, 0.3, 1_000).astype(np.float64)
     low = decisions.mixture_low(hits, np.full(1_000, 100), 0.025)
@@ -195,7 +199,7 @@ def _sequential_p(rng: np.random.Generator, *, ties: bool = False) -> Floats:
 
 
 def _adaptive_rejects(rng: np.random.Generator) -> bool:
-    inputs, subsets = 40, 6
+    inputs, subsets = 24, 4
     p = rng.random(inputs * subsets)
     input_of, label_of = np.repeat(np.arange(inputs), subsets), np.tile(np.arange(subsets), inputs)
     weights, nulls = adaptive.learn_weights(p, input_of, label_of, 0.1, rng)

@@ -34,6 +34,7 @@ from butfor.types import InputError, between, one_of, whole
 from butfor.untrusted import read_bounded, read_json
 from butfor.validation.checks import (
     SIZES,
+    STAGES,
     Case,
     Section,
     core_section,
@@ -57,6 +58,9 @@ PAGE, FACTS, BILL, MANIFEST = "validation.html", "validation.json", "sbom.json",
 FORMAT = 1
 LEAST_ROWS = 60  # of the reference, or groups of them
 RANDOM = "The model does not give a row one output (section on the model), so what rests on its outputs was not tested."
+
+
+BROKEN_CORE = "The statistics of this installation are wrong (self-test), so nothing else was tested."
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +87,7 @@ class Validation:
     @property
     def passed(self) -> bool:
         """Whether no requirement failed."""
-        return self.facts["verdict"] == "passed"
+        return bool(self.facts["verdict"] == "passed")
 
     @property
     def headline(self) -> str:
@@ -92,7 +96,7 @@ class Validation:
 
     @property
     def requirements(self) -> pd.DataFrame:
-        """A DataFrame with a row per requirement: id, section, required, tested, figure, relation, limit, status, why."""
+        """A DataFrame with a row per requirement: what is required, how it was tested, figure, limit, status, why."""
         import pandas as pd
 
         return pd.DataFrame(self.facts["requirements"]).set_index("id")
@@ -220,8 +224,14 @@ def validate(
     whole("seed", seed, 0)
     hashed = {name: sha256(read_bounded(Path(path), f"the file of the {name}", 2**33)) for name, path in
               (files or {}).items()}  # fmt: skip
+    if target in ("truth", "observed-class"):
+        raise InputError(
+            f"target={target!r} has no meaning for the rows of a reference; use 'predicted', a label or None"
+        )
     if modality(X) != "table":
-        raise InputError(f"validate is for tables, and X is a list of {modality(X)}s; use butfor.check_sampler for those")
+        raise InputError(
+            f"validate is for tables, and X is a list of {modality(X)}s; use butfor.check_sampler for those"
+        )
     frame = as_frame(X, "data")
     wrapped = bind_model(model, frame)
     table, sampler = bind_sampler(frame, reference, reference_groups=reference_groups)
@@ -234,7 +244,9 @@ def validate(
     count = len(sampler.reference.values) if clusters is None else len(np.unique(clusters))
     if count < LEAST_ROWS:
         what = "rows" if clusters is None else "groups of rows"
-        raise InputError(f"validate splits the reference and needs at least {LEAST_ROWS} {what}, got {count}; give more")
+        raise InputError(
+            f"validate splits the reference and needs at least {LEAST_ROWS} {what}, got {count}; give more"
+        )
     with reporting(progress) as report:
         case = Case(
             model, wrapped, table, sampler, target, decide, alpha, SIZES[size], seed,
@@ -276,7 +288,8 @@ def _sections(case: Case) -> tuple[list[Section], Result | None]:
         case.report(name, 1, 1)
         return sections[-1]
 
-    add("core", core_section)
+    if any(one.status == "failed" for one in add("core", core_section).requirements):
+        return [*sections, *(untested(name, BROKEN_CORE) for name in STAGES)], None
     model = add("model", model_section)
     add("data", data_section)
     add("sampler", sampler_section)
