@@ -301,7 +301,7 @@ def test_nothing_else_is_tested_with_a_mutated_core(monkeypatch):
 
 
 def test_a_right_core_passes_whatever_the_seed():
-    assert all(one.ok for seed in range(8) for one in core.null_simulations(seed))
+    assert all(one.ok for seed in range(4) for one in core.null_simulations(seed))
 
 
 def test_swapped_columns_are_seen():

@@ -419,10 +419,19 @@ def _canonical(name: str) -> str:
 # The page
 
 
-TITLES = {  # of what is no section of checks
+NAMES = {  # of the sections, in the tables of documents
     "use": "Intended use and limits",
-    "matrix": "Requirements and tests",
-    "provenance": "What was validated, with what",
+    "matrix": "Requirements",
+    "core": "Self-test",
+    "model": "Model",
+    "data": "Data",
+    "sampler": "Sampler",
+    "memory": "Memory",
+    "size": "Size",
+    "power": "Power",
+    "coverage": "Coverage",
+    "stability": "Stability",
+    "provenance": "Provenance",
     "signature": "Signature",
 }
 
@@ -431,8 +440,8 @@ def headline(facts: Mapping[str, Any]) -> str:
     """Return the verdict in one line."""
     counts = {status: sum(one["status"] == status for one in facts["requirements"]) for status in
               ("passed", "failed", "not tested")}  # fmt: skip
-    untried = f", {counts['not tested']} not tested" if counts["not tested"] else ""
-    return f"{facts['verdict']}: {counts['passed']} requirements passed, {counts['failed']} failed{untried}"
+    more = "".join(f", {count} {status}" for status, count in counts.items() if status != "passed" and count)
+    return f"{facts['verdict']} ({counts['passed']} of {sum(counts.values())} requirements met{more})"
 
 
 def number(value: Any) -> str:
@@ -478,7 +487,7 @@ def render(facts: Mapping[str, Any], seal: str) -> str:
         headline=headline(facts),
         by_section=by_section,
         facts_file=FACTS,
-        titles=TITLES | {one["name"]: one["title"] for one in facts["sections"]},
+        names=NAMES,
     )
     return re.sub("[\ud800-\udfff\x00]", "�", page)
 
