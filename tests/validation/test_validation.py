@@ -105,7 +105,7 @@ def sound(name):
         reference, who = people(90, 2, 6)
         return validated(linear, people(40, 1, 7)[0], reference, reference_groups=who)
     reference = correlated(160, 3, 9)
-    return validated(linear, correlated(60, 3, 10), butfor.tabular.gaussian(reference))
+    return validated(linear, correlated(60, 3, 10), reference, sampler=butfor.tabular.gaussian)
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_sound_set_ups_pass(name):
 @pytest.mark.slow
 def test_a_wrong_sampler_fails():
     reference = correlated(200, 4, 11, strength=0.9)
-    validation = validated(linear, correlated(40, 4, 12, strength=0.9), butfor.tabular.empirical(reference))
+    validation = validated(linear, correlated(40, 4, 12, strength=0.9), reference, sampler=butfor.tabular.empirical)
     assert failed(validation) >= {"S-1", "S-2"}
 
 
@@ -321,7 +321,7 @@ def columns_flagged(data, reference):
 
 def test_agreement():
     one, other = np.array([True, True, False, False]), np.array([True, False, False, False])
-    assert checks.agreement_of([one, other]) == (0.5, 0.25)
+    assert checks.agreement_of([one, other]) == (2 / 3, 0.25)
     assert checks.agreement_of([one & False] * 3) == (1.0, 0.0)
 
 

@@ -76,9 +76,9 @@ def validate(
     with writing(output):
         fit, box = sampler_named(sampler), trust.load(model)
         read = columns.read_tables(box, **vars(rows), reference_groups=reference_groups)
-        reference = read.reference if sampler == "auto" else fit(read.reference)
         validation = run.validate(
-            box, read.data, reference, reference_groups=read.reference_groups, size=size,  # type: ignore[arg-type]
+            box, read.data, read.reference, sampler=None if sampler == "auto" else fit, size=size,  # type: ignore[arg-type]
+            reference_groups=read.reference_groups,
             intended_use=_text(intended_use, "--intended-use"), limits=_text(limits, "--limits"), seed=output.seed,
             files=_files(model, rows), command=_command(), progress=bar(output), **library_settings(settings, box),
         )  # fmt: skip

@@ -341,7 +341,8 @@ def data_section(case: Case) -> Section:
                     f"Share of {pairs} rows that lie closer to a row of another group than their redrawn version does "
                     "(a half is expected); repeated rows and columns that name clusters are looked for.",
                     1.0 if clustered else closer, "<=", CLOSER,
-                    "; ".join(map(str, clustered)) or ("" if pairs else "too few columns or rows to tell")),
+                    "; ".join(map(str, clustered))
+                    or ("rows lie too close to each other, or the sampler is wrong (S)" if pairs else "too few columns")),
     )  # fmt: skip
     count = "" if groups is None else f" in {len(np.unique(groups))} groups (reference_groups)"
     text = (
@@ -660,8 +661,8 @@ def power_section(case: Case) -> Section:
         sampler, inputs = case.refit(kept), case.rows[held_out]
         inputs = inputs[~np.isnan(inputs[:, column])]
         planted_in = Subset(case.table.columns[column], np.array([column]))
-        draws = sampler.values(inputs.astype(case.table.values.dtype), planted_in, 100, rng)
-        spread = float(np.median(np.nanstd(np.asarray(draws, np.float64).reshape(len(inputs), 100), axis=1)))
+        draws = _draws(case, inputs, planted_in, 100, rng)
+        spread = float(np.median(np.nanstd(draws.reshape(len(inputs), 100), axis=1)))
         others = rng.permutation(np.setdiff1d(plain, [column]))[:BESIDE].tolist()
         names = [case.table.columns[j] for j in [column, *others]]
         line: list[Cell] = [planted_in.name, spread]
@@ -927,11 +928,23 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
     ids = {"chosen": ("T-1", "unusual"), "decisive": ("T-2", "decisive"), "moves": ("T-3", "moving the output")}
     requirements, table = list[Requirement](), list[tuple[Cell, ...]]()
     for kind, (id, words) in ids.items():
-        how = f"{seeds} runs on {len(rows)} rows of the data with other seeds and the same fit; mean over pairs of runs"
-        how += f" of shared over all parts called {words}; 1 where under {_percent(FEW)} of all parts differ."
+        how = (
+            f"{seeds} runs on {len(rows)} rows of the data with other seeds and the same fit; share of the parts that "
+        )
+        how += f"one run calls {words} and another does, too (mean over pairs); 1 where under {_percent(FEW)} of all "
+        how += "parts differ."
         if kind not in kinds:
             requirements.append(
-                Requirement(id, name, f"Seeds agree on what is {words}.", how, None, ">=", AGREE, "nothing decides")
+                Requirement(
+                    id,
+                    name,
+                    f"Seeds agree on what is {words}.",
+                    how,
+                    None,
+                    ">=",
+                    AGREE,
+                    "there is no decision (decide)",
+                )
             )
             continue
         agreement, differ = agreement_of(kinds[kind])
@@ -948,15 +961,15 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
 
 
 def agreement_of(sets: Sequence[Bools]) -> tuple[float, float]:
-    """Return the mean over pairs of shared over all members (Jaccard), and the share of parts on which they differ.
+    """Return which share of what a run calls another calls, too (Dice, mean over pairs), and of all parts that differ.
 
     >>> agreement_of([np.array([True, True, False]), np.array([True, False, False])])
-    (0.5, 0.3333333333333333)
+    (0.6666666666666666, 0.3333333333333333)
     """
     pairs = list(combinations(sets, 2))
     if not pairs:
         return 1.0, 0.0
-    shared = [(a & b).sum() / union if (union := (a | b).sum()) else 1.0 for a, b in pairs]
+    shared = [2 * (a & b).sum() / (a.sum() + b.sum()) if (a | b).any() else 1.0 for a, b in pairs]
     return float(np.mean(shared)), float(np.mean([(a != b).mean() for a, b in pairs]))
 
 

@@ -28,8 +28,8 @@ from butfor.report.write import RESULT, check_folder
 from butfor.results.io import write_files
 from butfor.results.result import Result
 from butfor.streams import stream
-from butfor.tabular.splice import TableSampler, bind_model, bind_sampler
-from butfor.tabular.table import as_frame
+from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, is_data
+from butfor.tabular.table import Table, as_frame
 from butfor.types import InputError, between, one_of, whole
 from butfor.untrusted import read_bounded, read_json
 from butfor.validation.checks import (
@@ -164,6 +164,7 @@ def validate(
     X: object,
     reference: object,
     *,
+    sampler: Callable[[Any], Any] | None = None,
     reference_groups: ArrayLike | None = None,
     target: Any = None,
     decide: Callable[[Any], Any] | None = None,
@@ -188,8 +189,10 @@ def validate(
         As in `butfor.explain`.
     X : array-like or DataFrame
         Rows of the kind that will be explained.
-    reference : array-like, DataFrame or sampler
-        What they are compared with, or a sampler of `butfor.tabular` fitted to it; at least 60 rows (groups).
+    reference : array-like or DataFrame
+        What they are compared with, at least 60 rows (groups).
+    sampler : callable, optional
+        Fits the sampler to rows of the reference, as `butfor.tabular.gaussian` does; None is `butfor.tabular.residual`.
     reference_groups : array-like, optional
         A label for each row of the reference, equal for rows that are not independent. Splits keep them together.
     target, decide, alpha : as in `butfor.explain`.
@@ -234,14 +237,10 @@ def validate(
         )
     frame = as_frame(X, "data")
     wrapped = bind_model(model, frame)
-    table, sampler = bind_sampler(frame, reference, reference_groups=reference_groups)
-    if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
-        raise InputError(
-            f"validate fits the sampler again to parts of its reference, which {sampler!r:.80} cannot; give reference "
-            "data, or a sampler of butfor.tabular"
-        )
-    clusters = sampler.reference.clusters
-    count = len(sampler.reference.values) if clusters is None else len(np.unique(clusters))
+    table, fitted = _bound(frame, reference, sampler, reference_groups)
+    assert fitted.reference is not None
+    clusters = fitted.reference.clusters
+    count = len(fitted.reference.values) if clusters is None else len(np.unique(clusters))
     if count < LEAST_ROWS:
         what = "rows" if clusters is None else "groups of rows"
         raise InputError(
@@ -249,7 +248,7 @@ def validate(
         )
     with reporting(progress) as report:
         case = Case(
-            model, wrapped, table, sampler, target, decide, alpha, SIZES[size], seed,
+            model, wrapped, table, fitted, target, decide, alpha, SIZES[size], seed,
             lambda stage, done, total: report(Progress(f"validate: {stage}", done, total)),
         )  # fmt: skip
         if decide is not None:
@@ -276,6 +275,26 @@ def validate(
         "seconds": round(time.monotonic() - started, 1),
     }  # fmt: skip
     return Validation(facts, None if result is None else result.with_sources(**dict(facts["subject"]["sources"])))
+
+
+def _bound(
+    data: object, reference: object, fit: Callable[[Any], Any] | None, groups: ArrayLike | None
+) -> tuple[Table, TableSampler]:
+    """Return the data, and a sampler for it that can be fitted again to parts of its reference."""
+    if fit is not None and not is_data(reference):
+        raise InputError(
+            "got a reference that is no table, and sampler=; give rows, and the function that fits to them"
+        )
+    table, sampler = bind_sampler(data, reference if fit is None else fit(reference), reference_groups=groups)
+    if fit is not None and isinstance(sampler, TableSampler) and sampler.reference is not None:
+        kept = fit
+        sampler = replace(sampler, refit=lambda part: kept(part.show(part.values)))
+    if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
+        raise InputError(
+            f"validate fits the sampler again to parts of its reference, which {sampler!r:.80} cannot; give reference "
+            "rows, and sampler= the function that fits it to rows, such as butfor.tabular.gaussian"
+        )
+    return table, sampler
 
 
 def _sections(case: Case) -> tuple[list[Section], Result | None]:
