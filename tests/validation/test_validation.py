@@ -14,7 +14,7 @@ from butfor.inference import adaptive, decisions, irt, selection, sequential
 from butfor.validation import checks, core, verify
 from butfor.validation.run import BILL, FACTS, MANIFEST, PAGE, RESULT
 
-TINY = checks.Sizes(splits=6, inputs=24, planted=2, worlds=4, seeds=2)
+TINY = checks.Sizes(splits=4, inputs=20, planted=1, worlds=3, seeds=2)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -194,7 +194,8 @@ def pack(tmp_path_factory):
     every[60:].to_csv(folder / "reference.csv", index=False)
     (folder / "model.py").write_text(
         "import numpy as np\n"
-        "def risk(rows): return 1 / (1 + np.exp(1 - 0.6 * rows['late'] + 0.8 * rows['guarantor']))\n",
+        "def risk(rows): return 1 / (1 + np.exp(1 - 0.6 * rows['late'] + 0.8 * rows['guarantor']))\n"
+        "def noisy(rows, rng=np.random.default_rng(0)): return risk(rows) + 0.1 * rng.normal(size=len(rows))\n",
         encoding="utf-8",
     )
     arguments = ["--model", f"{folder / 'model.py'}:risk", "--data", str(folder / "data.csv"), "--quiet"]
@@ -217,6 +218,17 @@ def test_the_command_writes_a_pack_that_verifies(pack, capsys):
     assert facts["subject"]["hashes"].keys() >= {"file of the model", "file of the data", "file of the reference"}
     assert {one["name"] for one in json.loads((pack / BILL).read_text())["components"]} >= {"numpy", "scipy"}
     assert butfor.load(pack / RESULT).n_inputs == TINY.inputs
+
+
+@pytest.mark.slow
+def test_the_command_ends_with_3_where_a_requirement_fails(pack, tmp_path, capsys):
+    folder = pack.parent
+    arguments = ["--model", f"{folder / 'model.py'}:noisy", "--data", str(folder / "data.csv"), "--size", "tiny"]
+    arguments += ["--reference", str(folder / "reference.csv"), "--out", str(tmp_path / "out"), "--json", "--quiet"]
+    assert main(["validate", *arguments]) == 3
+    assert json.loads(capsys.readouterr().out)["verdict"] == "failed"
+    assert verify(tmp_path / "out") == []
+    assert not (tmp_path / "out" / RESULT).exists()
 
 
 @pytest.mark.slow

@@ -146,6 +146,7 @@ class Case:
     sizes: Sizes
     seed: int
     report: Callable[[str, int, int], None]
+    evaluated: list[int] = field(default_factory=list)  # rows of the model, call by call
 
     @property
     def reference(self) -> Table:
@@ -163,6 +164,7 @@ class Case:
 
     def outputs(self, values: Array) -> Floats:
         """Return the model's outputs (n, outputs)."""
+        self.evaluated.append(len(values))
         made = ask(self.wrapped.call, self.shown(values), len(values), "row {}".format)
         return made.astype(np.float64).reshape(len(values), -1)
 
@@ -342,7 +344,7 @@ def data_section(case: Case) -> Section:
                     "(a half is expected); repeated rows and columns that name clusters are looked for.",
                     1.0 if clustered else closer, "<=", CLOSER,
                     "; ".join(map(str, clustered))
-                    or ("rows lie too close to each other, or the sampler is wrong (S)" if pairs else "too few columns")),
+                    or ("rows lie too close together, or the sampler is wrong" if pairs else "too few columns")),
     )  # fmt: skip
     count = "" if groups is None else f" in {len(np.unique(groups))} groups (reference_groups)"
     text = (
@@ -615,7 +617,9 @@ def _run(case: Case, rows: Floats, sampler: TableSampler, **more: Any) -> Result
     """Explain rows with the user's model; the control is that of the run, not of a validation."""
     options = {"target": case.target, "alpha": case.alpha, "decide": case.decide, "control": False} | more
     with silent_notes():
-        return explain(case.model, case.shown(rows), sampler, **options)
+        result = explain(case.model, case.shown(rows), sampler, **options)
+    case.evaluated.append(int(result.rows))
+    return result
 
 
 def _lower_end(shares: Floats) -> float:
@@ -676,7 +680,8 @@ def power_section(case: Case) -> Section:
                 )  # fmt: skip
             there = np.array(result.subset_names)[result.subset_of] == planted_in.name
             hit[distance].append(float(result.chosen[there].mean()))
-            wide[distance].append(bool(result.over_inputs is not None and result.features.chosen.to_numpy()[0]))
+            over = None if result.over_inputs is None else result.features.set_index("subset").chosen
+            wide[distance].append(bool(over is not None and over[planted_in.name]))
             false, chosen = false + int((result.chosen & ~there).sum()), chosen + int(result.chosen.sum())
             line.append(hit[distance][-1])
         rows.append(tuple(line))
@@ -919,6 +924,7 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
                     alpha=case.alpha, decide=case.decide, seed=case.seed + k,
                 )
             )  # fmt: skip
+        case.evaluated.append(int(results[-1].rows))
         case.report(name, k + 1, seeds)
     kinds = {"chosen": [one.chosen for one in results]}
     if all(one.decided is not None for one in results):
@@ -929,27 +935,18 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
     requirements, table = list[Requirement](), list[tuple[Cell, ...]]()
     for kind, (id, words) in ids.items():
         how = (
-            f"{seeds} runs on {len(rows)} rows of the data with other seeds and the same fit; share of the parts that "
+            f"{seeds} runs on {len(rows)} rows of the data with other seeds and the same fit: share of what one calls "
+            f"{words} that another does, too (mean over pairs); 1 where under {_percent(FEW)} of all parts differ."
         )
-        how += f"one run calls {words} and another does, too (mean over pairs); 1 where under {_percent(FEW)} of all "
-        how += "parts differ."
+        required = f"Seeds agree on what is {words}."
         if kind not in kinds:
             requirements.append(
-                Requirement(
-                    id,
-                    name,
-                    f"Seeds agree on what is {words}.",
-                    how,
-                    None,
-                    ">=",
-                    AGREE,
-                    "there is no decision (decide)",
-                )
+                Requirement(id, name, required, how, None, ">=", AGREE, "there is no decision (decide)")
             )
             continue
         agreement, differ = agreement_of(kinds[kind])
         figure = 1.0 if differ <= FEW else agreement
-        requirements.append(Requirement(id, name, f"Seeds agree on what is {words}.", how, figure, ">=", AGREE))
+        requirements.append(Requirement(id, name, required, how, figure, ">=", AGREE))
         table.append((words, *(int(one.sum()) for one in kinds[kind]), agreement, differ))
     columns = ("", *(f"seed {case.seed + k}" for k in range(seeds)), "shared", "differ, of all")
     text = (

@@ -272,6 +272,7 @@ def validate(
         "sections": [_section(one) for one in sections],
         "result": None if result is None else _counts(result),
         "mapping": json.loads(Path(__file__).with_name("mapping.json").read_text(encoding="utf-8")),
+        "evaluations": sum(case.evaluated),
         "seconds": round(time.monotonic() - started, 1),
     }  # fmt: skip
     return Validation(facts, None if result is None else result.with_sources(**dict(facts["subject"]["sources"])))
