@@ -908,7 +908,7 @@ def _output(case: Case, before: Floats) -> Ints:
 
 # Stability
 
-AGREE, FEW = 0.7, 0.02
+AGREE, FEW = 0.7, 0.05
 
 
 def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
@@ -936,7 +936,7 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
     for kind, (id, words) in ids.items():
         how = (
             f"{seeds} runs on {len(rows)} rows of the data with other seeds and the same fit: share of what one calls "
-            f"{words} that another does, too (mean over pairs); 1 where under {_percent(FEW)} of all parts differ."
+            f"{words} that another does, too (mean over pairs); 1 where at most {_percent(FEW)} of all parts differ."
         )
         required = f"Seeds agree on what is {words}."
         if kind not in kinds:
