@@ -252,6 +252,8 @@ def test_hashes_that_were_made_anew_do_not_hide_it(pack, tmp_path):
     assert any("written from other figures" in one for one in verify(copy))
     (copy / RESULT).unlink()
     assert verify(copy) == ["result.butfor is missing"]
+    (copy / MANIFEST).write_text("[", encoding="utf-8")
+    assert "is not JSON" in verify(copy)[0]
 
 
 def copied(pack, folder):

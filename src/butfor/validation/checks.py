@@ -731,7 +731,7 @@ def _planted(column: int) -> Callable[[Batch], Floats]:
 # Coverage
 
 TRUTH_DRAWS, WORLD_ROWS, NOMINAL, FLOOR = 2_000, 10, 0.95, 0.85
-MOST_BESIDES = 12  # columns that are redrawn where the kept ones are to be enough
+MOST_BESIDES = 24  # columns that are redrawn where the kept ones are to be enough
 
 
 SHOWN = {"flip": "flips", "move": "moves", "stay": "enough"}
@@ -772,7 +772,7 @@ def coverage_section(case: Case) -> Section:
         "move": ("V-2", "Moves: intervals for what a column moves the output by hold the truth.",
                  "one column is redrawn given the others"),
         "stay": ("V-3", "Enough: intervals for the share of redraws that keep the decision hold the truth.",
-                 "some columns are kept and the rest is redrawn given them"),
+                 f"some columns are kept and the others, at most {MOST_BESIDES}, redrawn given them"),
     }  # fmt: skip
     requirements = tuple(
         _covers(name, *words[what], covered=covered, rows=len(rows)) for what, covered in results.items()
@@ -810,7 +810,9 @@ def _covers(name: str, id: str, required: str, how: str, *, covered: Sequence[Co
 
     shares = np.array([one.hits / one.of for one in covered if one.of])
     if len(shares) < 2:
-        return Requirement(id, name, required, how, None, ">=", NOMINAL, "there is only one column")
+        return Requirement(
+            id, name, required, how, None, ">=", NOMINAL, "fewer than two simulated references gave intervals"
+        )
     mean = float(shares.mean())
     high = mean + float(stdtrit(len(shares) - 1, 1 - LEVEL)) * float(shares.std(ddof=1)) / np.sqrt(len(shares))
     figure = mean if mean < FLOOR else min(high, 1.0)

@@ -36,6 +36,7 @@ from butfor.validation.checks import (
     SIZES,
     STAGES,
     Case,
+    Requirement,
     Section,
     core_section,
     coverage_section,
@@ -58,8 +59,6 @@ PAGE, FACTS, BILL, MANIFEST = "validation.html", "validation.json", "sbom.json",
 FORMAT = 1
 LEAST_ROWS = 60  # of the reference, or groups of them
 RANDOM = "The model does not give a row one output (section on the model), so what rests on its outputs was not tested."
-
-
 BROKEN_CORE = "The statistics of this installation are wrong (self-test), so nothing else was tested."
 
 
@@ -71,11 +70,6 @@ class Validation:
     ----------
     facts : what `validation.json` holds.
     result : the run on the data whose seed is that of the pack; None where the model was not fit for one.
-
-    Attributes
-    ----------
-    passed : whether every requirement that could be tested was met.
-    requirements : a DataFrame with a row per requirement.
     """
 
     facts: dict[str, Any]
@@ -254,7 +248,8 @@ def validate(
         if decide is not None:
             Decision(decide)(case.outputs(case.table.values[:10]))  # a rule that raises is refused now
         sections, result = _sections(case)
-    requirements = [{**asdict(one), "status": one.status} for section in sections for one in section.requirements]
+    every = [_finite(one) for section in sections for one in section.requirements]
+    requirements = [{**asdict(one), "status": one.status} for one in every]
     facts: dict[str, Any] = {
         "format": FORMAT,
         "butfor": __version__,
@@ -380,6 +375,13 @@ def _call(alpha: float, size: str, seed: int, target: Any, decide: Any, groups: 
     return f"butfor.validate(model, X, reference, {', '.join(words)})"
 
 
+def _finite(requirement: Requirement) -> Requirement:
+    """Return a requirement without a figure, and failed, where that is no finite number: JSON has none."""
+    if requirement.figure is None or np.isfinite(requirement.figure):
+        return requirement
+    return replace(requirement, figure=None, failed=True, why=f"the figure is {requirement.figure}")
+
+
 def _counts(result: Result) -> dict[str, int]:
     """Return what the result of the pack holds, for its verification."""
     counts = {"inputs": result.n_inputs, "subsets": len(result.subset_names), "chosen": int(result.chosen.sum())}
@@ -389,7 +391,17 @@ def _counts(result: Result) -> dict[str, int]:
 
 
 def _section(section: Section) -> dict[str, Any]:
-    return {**asdict(replace(section, requirements=())), "requirements": [one.id for one in section.requirements]}
+    tables = [
+        {**asdict(table), "rows": [[None if cell != cell else cell for cell in row] for row in table.rows]}
+        for table in section.tables
+    ]
+    return {
+        "name": section.name,
+        "title": section.title,
+        "text": list(section.text),
+        "requirements": [one.id for one in section.requirements],
+        "tables": tables,
+    }
 
 
 def _json(facts: object) -> str:
@@ -530,7 +542,7 @@ def verify(folder: str | PathLike[str]) -> list[str]:
     Returns
     -------
     list of str
-        Empty where everything agrees.
+        Empty where everything agrees; a folder that is no pack is an error.
 
     Examples
     --------
@@ -543,7 +555,10 @@ def verify(folder: str | PathLike[str]) -> list[str]:
         raise InputError(
             f"{pack} is not a validation pack: it has no {MANIFEST}; name a folder that butfor validate wrote"
         )
-    manifest = read_json(pack / MANIFEST, "the manifest")
+    try:
+        manifest = read_json(pack / MANIFEST, "the manifest")
+    except InputError as error:
+        return [str(error)]
     listed = manifest.get("files") if isinstance(manifest, dict) else None
     if not isinstance(listed, dict) or not {PAGE, FACTS, BILL} <= set(listed):
         return [f"{MANIFEST} does not list the files of a pack"]
@@ -556,9 +571,8 @@ def verify(folder: str | PathLike[str]) -> list[str]:
             wrong.append(f"{name} was changed after the pack was written")
     if wrong:
         return wrong
-    facts = read_json(pack / FACTS, "the figures")
     try:
-        return _disagreements(pack, facts, listed)
+        return _disagreements(pack, read_json(pack / FACTS, "the figures"), listed)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return [f"{FACTS} is not what a validation writes ({type(error).__name__}: {error})"]
 
