@@ -95,7 +95,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Section:
-    """What one section of the pack says beside its requirements."""
+    """One section of the pack: text, requirements, tables."""
 
     name: str
     title: str
