@@ -75,6 +75,7 @@ SCOPES: dict[str, Callable[[], Scope]] = {  # what each page takes for granted; 
     "docs/multimodal.md": dict,
     "docs/running.md": dict,
     "docs/coming-from.md": dict,
+    "docs/validation.md": dict,
 }
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from butfor.plots.display import ExplanationDisplay
     from butfor.tabular.check import SamplerCheck
     from butfor.tabular.global_importance import global_importance
+    from butfor.validation import Validation, validate
 
 __all__ = [
     "ExplanationDisplay",
@@ -39,6 +40,7 @@ __all__ = [
     "SamplerInfo",
     "Settings",
     "Subset",
+    "Validation",
     "__version__",
     "check_sampler",
     "combine",
@@ -59,14 +61,17 @@ __all__ = [
     "simulate",
     "tabular",
     "text",
+    "validate",
 ]
 
 
 LATER = {
     "ExplanationDisplay": "butfor.plots.display",
     "SamplerCheck": "butfor.tabular.check",
+    "Validation": "butfor.validation",
     "global_importance": "butfor.tabular.global_importance",
     "plausible": "butfor.multimodal.plausible",
+    "validate": "butfor.validation",
 }
 
 

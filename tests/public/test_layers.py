@@ -29,6 +29,7 @@ FOLDERS = [  # a folder imports only folders before it; those of one line know n
     ("simulate",),
     ("plots",),
     ("report",),
+    ("validation",),
     ("studio",),
     ("cli",),
     ("__init__",),

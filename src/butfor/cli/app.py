@@ -25,6 +25,7 @@ from butfor.cli.options import (
     written,
 )
 from butfor.cli.tables import check, combine, explain, global_
+from butfor.cli.validation import validate
 from butfor.report.write import REPORT, RESULT, write
 from butfor.types import InputError, whole
 
@@ -37,7 +38,10 @@ app = typer.Typer(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 done, 2 bad input (one sentence on standard error), 130 stopped."""
+    """Run a command and return its exit code.
+
+    0 done, 2 bad input (one sentence on standard error), 3 a validation that failed, 130 stopped.
+    """
     CALLED["arguments"] = sys.argv[1:] if arguments is None else arguments
     stop_on_sigterm()
     words = "stopped; nothing was written"
@@ -112,6 +116,7 @@ app.command()(explain)
 app.command("global")(global_)
 app.command()(combine)
 app.command("check-sampler")(check)
+app.command()(validate)
 app.command()(image)
 app.command()(text)
 app.command()(context)

@@ -84,7 +84,7 @@ def bar() -> Iterator[Report]:
 
         def report(now: Progress) -> None:
             if now.stage not in tasks:
-                what = "files" if now.stage == "report" else "rows"
+                what = "files" if now.stage == "report" else "" if now.stage.startswith("validate") else "rows"
                 tasks[now.stage] = bars.add_task(now.stage, total=now.total, what=what, rate="", chosen="")
             task = next(task for task in bars.tasks if task.id == tasks[now.stage])
             rate = f"{task.speed:,.0f}/s" if task.speed else ""
