@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from butfor.plots.display import ExplanationDisplay
     from butfor.tabular.check import SamplerCheck
     from butfor.tabular.global_importance import global_importance
+    from butfor.tabular.treatment import treatment
 
 __all__ = [
     "ExplanationDisplay",
@@ -59,6 +60,7 @@ __all__ = [
     "simulate",
     "tabular",
     "text",
+    "treatment",
 ]
 
 
@@ -67,6 +69,7 @@ LATER = {
     "SamplerCheck": "butfor.tabular.check",
     "global_importance": "butfor.tabular.global_importance",
     "plausible": "butfor.multimodal.plausible",
+    "treatment": "butfor.tabular.treatment",
 }
 
 
