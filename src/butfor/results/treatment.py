@@ -254,11 +254,11 @@ class Treatment:
         if roles.proxies and asked.any():
             members = np.bincount(self.value_of[asked], minlength=len(self.values))
             means = [
-                f"{self.values[v]} {{:+.1f}} ({{:+.1f}} to {{:+.1f}})".format(*100 * self.mean[v])
+                f"{self.values[v]} {{:+.0f}} ({{:+.0f}} to {{:+.0f}})".format(*100 * self.mean[v])
                 for v in np.argsort(-members, kind="stable")[:3].tolist()
                 if members[v]
             ]
-            lines.append(f"Of 100 decisions more are otherwise under another value (95 %): {', '.join(means)}.")
+            lines.append(f"Mean difference in 100 decisions (95 %): {', '.join(means)}.")
         fixed = [f"{shortened(roles.legitimate, 4)} (legitimate)"] * bool(roles.legitimate)
         fixed += [f"{shortened(roles.undeclared, 4)}{' (not declared)' if roles.legitimate else ''}"] * bool(
             roles.undeclared

@@ -745,9 +745,9 @@ MODALITY_NOTES = TABLE_NOTES | IMAGE_NOTES | TEXT_NOTES | CONTEXT_NOTES | MULTIM
 TREATMENT_NOTES: dict[str, Sentence] = {
     "treatment-undeclared": "{columns} are neither legitimate nor proxies; they stay as they are.",
     "treatment-implausible": lambda attribute, count, total, share: (
-        f"{count} of {total} people have no other plausible value of {attribute}: its share, given the columns that "
-        f"stay, is below {share:g}.\nSuch values are not asked about. A column that tells the attribute belongs into "
-        "proxies=."
+        f"{count} of {total} people have no other plausible value of {attribute}: its share, given the "
+        f"legitimate columns, is below {share:g}.\nSuch values are not asked about. A column that tells the attribute "
+        "belongs into proxies=, or is not legitimate."
     ),
     "treatment-rare": lambda attribute, values, least: (
         f"Fewer than {least} rows of the reference have {attribute} {listed(values)}: nobody is asked about "

@@ -1,6 +1,6 @@
 """Treatment: per person, would the decision have been otherwise but for a protected attribute (METHODS 16, 17, 18)?
 
-The attribute is set to each other value that occurs in the reference and is plausible beside the person's other
+The attribute is set to each other value that occurs in the reference and is plausible beside the person's legitimate
 columns; declared proxies, columns that tell it, are redrawn together with it. See `inference.treatment` for the test.
 """
 
@@ -46,7 +46,7 @@ from butfor.tabular.table import Table, as_frame, as_table, items_of
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, Subset, labels_of
 
 DRAWS, FIRST = 200, 50  # of each person and value: the most, and those after which it is seen who may be accused
-PLAUSIBLE = 0.01  # the least share of a value, given what stays as it is
+PLAUSIBLE = 0.01  # the least share of a value, given the legitimate columns
 LEAST_ROWS = 10  # of the reference with a value, where the proxies are redrawn given it
 MOST_VALUES, MOST_COMBINATIONS = 20, 40  # of an attribute, of several together
 ERROR = 0.05  # of the intervals that are shown
@@ -83,7 +83,8 @@ def treatment(
     """Who would have been decided otherwise but for a protected attribute, with the false discovery rate over people.
 
     Each person's row is fixed but for the attribute, which is set to each other value that occurs in the reference and
-    is plausible beside the columns that stay. Without proxies nothing is random: the decision changes or does not.
+    is plausible beside the legitimate columns: of people like that 1 % have it. Without proxies nothing is random: the
+    decision changes or does not.
     Proxies are redrawn as people with that value have them. A noisy proxy that is redrawn changes borderline decisions
     of any model; so a person is accused only if the decision is otherwise in more than `level` of the draws under
     another value *and* more often than under the person's value with the proxies redrawn as well. What is found is a
@@ -105,7 +106,8 @@ def treatment(
         A value for each row of the reference, where the attribute is given beside `X`.
     legitimate : list of str, optional
         Columns that may differ between people for good reasons: they always stay as they are. None: all columns but the
-        attribute and its proxies. Columns that are neither stay as they are, too, and the result says so.
+        attribute and its proxies. Columns that are neither stay as they are, too, and the result says so; they have no
+        say in which values are plausible.
     proxies : list of str, optional
         Columns that tell the attribute: they are redrawn together with it.
     favourable : label or callable, optional
@@ -514,8 +516,13 @@ class Arms:
 
 
 def _plausible(people: People, reference_groups: object) -> Bools:
-    """Return which values (n, V) have a share of `PLAUSIBLE` or more, given the columns that stay as they are."""
-    stays = np.setdiff1d(np.arange(len(people.kept) + 1), people.proxies)
+    """Return which values (n, V) have a share of `PLAUSIBLE` or more, given the legitimate columns.
+
+    Those are all but the proxies where none is declared.
+    """
+    names, roles = [people.table.columns[j] for j in people.kept], people.roles
+    counts = [name in roles.legitimate if roles.legitimate else name not in roles.proxies for name in names]
+    stays = np.append(np.flatnonzero(counts), len(names))
     margin = np.bincount(people.reference_values, minlength=len(people.labels)) / len(people.reference_values)
     margin = np.broadcast_to(margin >= PLAUSIBLE, (len(people.value_of), len(people.labels)))
     if len(stays) == 1:
