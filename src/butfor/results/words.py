@@ -757,6 +757,10 @@ TREATMENT_NOTES: dict[str, Sentence] = {
         f"Draws of {listed(proxies)} do not follow {column} as rows of the reference do, so nobody is accused.\n"
         "Declare fewer proxies, or give a sampler that you know to be right."
     ),
+    "treatment-by-value": lambda proxies, attribute: (
+        f"{listed(proxies)} {'is' if len(proxies) == 1 else 'are'} drawn for each value of {attribute} by a fit on the "
+        "rows that have it; one fit for all does not follow them."
+    ),
     "treatment-in-reference": (
         "{count} of {total} people are rows of the reference.\nA model that was fitted on them decides them from "
         "memory; give a reference that it has not seen."

@@ -41,12 +41,13 @@ from butfor.tabular.explain import (
     row_notes,
 )
 from butfor.tabular.explain import explain as explain_table
-from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, is_data
+from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, is_data, table_sampler
 from butfor.tabular.table import Table, as_frame, as_table, items_of
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, Subset, labels_of
 
 DRAWS, FIRST = 200, 50  # of each person and value: the most, and those after which it is seen who may be accused
 PLAUSIBLE = 0.01  # the least share of a value, given the legitimate columns
+LEAST_STRATUM = 50  # rows of each value that get a fit by themselves
 LEAST_ROWS = 10  # of the reference with a value, where the proxies are redrawn given it
 MOST_VALUES, MOST_COMBINATIONS = 20, 40  # of an attribute, of several together
 ERROR = 0.05  # of the intervals that are shown
@@ -153,6 +154,8 @@ def treatment(
     settings = Settings.of(named, test="irt", rule="bh", draws=DRAWS)
     if settings.options.on_error == "skip":
         raise InputError("treatment does not leave people out: on_error='skip' is not for it; drop it")
+    if isinstance(sampler, TableSampler):
+        raise InputError(f"{sampler!r} does not know the attribute; give a function, or no sampler at all")
     people = _people(model, X, reference, attribute, reference_attribute, legitimate, proxies)
     check_aligned(groups, as_frame(X, "data"), "groups")
     if groups is not None and len(np.asarray(groups)) != len(people.value_of):
@@ -496,7 +499,7 @@ class Arms:
 
     people: People
     table: Table  # of the frame
-    sampler: Sampler
+    samplers: tuple[Sampler, ...]  # of each value: the same, or each fitted on the rows with that value
     seed: int
 
     def items(self, value: int) -> TableItems:
@@ -512,7 +515,7 @@ class Arms:
         index = index if index.size else np.array([self.table.values.shape[1] - 1])
         key = f"{roles.attribute} is {self.people.labels[value]}"
         subset = Subset(", ".join(roles.proxies) or roles.attribute, index, key)
-        return table_hypotheses(self.items(value), self.table.index, [subset], self.sampler, self.seed)
+        return table_hypotheses(self.items(value), self.table.index, [subset], self.samplers[value], self.seed)
 
 
 def _plausible(people: People, reference_groups: object) -> Bools:
@@ -544,9 +547,12 @@ def _measured(
     """Return who is treated otherwise: look at the model, set the attribute, redraw the proxies, compare."""
     wrapped, options, table = people.wrapped, settings.options, people.table
     size = options.batch_rows or default_batch_rows(table)
-    compared = people.reference_frame if sampler is None else sampler
-    groups = reference_groups if sampler is None else None
-    arms = Arms(people, *bind_sampler(people.frame, compared, reference_groups=groups), settings.seed)
+    if sampler is None:
+        framed, fitted = bind_sampler(people.frame, people.reference_frame, reference_groups=reference_groups)
+    else:
+        framed = as_table(people.frame, "data", like=as_table(people.reference_frame, "reference").named_kinds)
+        fitted = table_sampler(sampler, framed)
+    arms = Arms(people, framed, (fitted,) * len(people.labels), settings.seed)
     first = arms.hypotheses(0)
 
     def described() -> dict[str, str]:
@@ -570,13 +576,14 @@ def _measured(
         plain = Evaluator(wrapped.call, size, seen.outputs.shape[1], meter, engine=kept.engine, remembered=kept.model)
         named = deciding.named(seen.outputs)
         eligible = ~deciding.favours(named) if favourable is not None else np.ones(len(named), bool)
-        asked, notes = _asked(people, eligible, _plausible(people, groups), sampler)
+        asked, notes = _asked(people, eligible, _plausible(people, reference_groups), sampler)
         look = LookForOtherwise(deciding, seen.outputs, seen.rounding)
         direct = np.zeros(asked.shape, bool)
         if people.roles.columns and seen.odd != "random":
             direct = _set(arms, asked, look, partial(_outputs_at, kept.model, table, size, meter))
         if people.roles.proxies:
-            notes += _faults(arms)
+            arms, of_draws = _calibrated(arms, asked)
+            notes += of_draws
             other, rates_kept = _drawn(arms, asked, look, plain, settings)
         else:
             zeros = np.zeros(int(asked.sum()))
@@ -717,16 +724,40 @@ def _drawn(
     )
 
 
-def _faults(arms: Arms) -> list[Note]:
-    """Return a note where the draws of the proxies do not follow the other columns of the reference (METHODS 18 b)."""
-    if not isinstance(arms.sampler, TableSampler) or arms.sampler.reference is None:
-        return []
-    subset = arms.hypotheses(0).subsets[0]
-    faults = rank_faults(arms.sampler, arms.table, [subset], arms.seed)
-    if faults is None or bool(faults.calibrated[0]):
-        return []
-    values = {"proxies": list(arms.people.roles.proxies), "column": arms.table.columns[int(faults.told_by[0])].strip()}
-    return [Note("treatment-not-calibrated", "warning", values)]
+def _calibrated(arms: Arms, asked: Bools) -> tuple[Arms, list[Note]]:
+    """Return arms whose draws follow the other columns of the reference (METHODS 18 b), with a note where none do.
+
+    The model is not asked. Where the fit on all rows fails, each value gets a fit on the rows that have it: those know
+    a slope and a spread of their own, and bands of a number that is among the proxies.
+    """
+    sampler, people = arms.samplers[0], arms.people
+    if not isinstance(sampler, TableSampler) or sampler.reference is None or (fault := _fault(arms, [0])) is None:
+        return arms, []
+    used = np.flatnonzero(asked.any(axis=0) | np.isin(np.arange(asked.shape[1]), people.value_of[asked.any(axis=1)]))
+    rows = [np.flatnonzero(people.reference_values == v) for v in range(asked.shape[1])]
+    if sampler.refit is not None and all(len(rows[v]) >= LEAST_STRATUM for v in used):
+        known = {int(v): replace(sampler.refit(sampler.reference.take(rows[v])), order=sampler.order) for v in used}
+        strata = replace(arms, samplers=tuple(known.get(v, sampler) for v in range(asked.shape[1])))
+        if _fault(strata, used.tolist()) is None:
+            note = Note(
+                "treatment-by-value",
+                "info",
+                {"proxies": list(people.roles.proxies), "attribute": people.roles.attribute},
+            )
+            return strata, [note]
+    values = {"proxies": list(people.roles.proxies), "column": arms.table.columns[fault].strip()}
+    return arms, [Note("treatment-not-calibrated", "warning", values)]
+
+
+def _fault(arms: Arms, values: Sequence[int]) -> int | None:
+    """Return the column (position) that tells how draws are off under any of some values; None: none does."""
+    for v in values:
+        hypotheses = arms.hypotheses(v)
+        assert isinstance(hypotheses.sampler, TableSampler)
+        faults = rank_faults(hypotheses.sampler, arms.table, hypotheses.subsets, arms.seed)
+        if faults is not None and faults.p[0] * len(values) <= ERROR:
+            return int(faults.told_by[0])
+    return None
 
 
 def _rates(
@@ -781,7 +812,8 @@ def _promise(people: People, arms: Arms, settings: Settings, count: int, *, sile
     if not people.roles.proxies:
         proven = "nothing is estimated: every decision was computed"
         return Guarantee("FDR", 0.0, family, "the model decides as it did here", proven)
-    fitted = info_of(arms.sampler).assumes if isinstance(arms.sampler, TableSampler) else ""
+    sampler = arms.samplers[0]
+    fitted = info_of(sampler).assumes if isinstance(sampler, TableSampler) else ""
     proven = (
         "Benjamini & Hochberg 1995, on intersection-union p-values of two shares that hold whenever drawing stops"
         + ("; approximate, since the sampler is fitted" if fitted else "")
