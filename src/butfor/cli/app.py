@@ -25,7 +25,7 @@ from butfor.cli.options import (
     working,
     written,
 )
-from butfor.cli.tables import check, combine, explain, global_
+from butfor.cli.tables import check, combine, explain, global_, treatment
 from butfor.report.write import REPORT, RESULT, write
 from butfor.types import InputError, whole
 
@@ -111,6 +111,7 @@ def demo(
 
 app.command()(explain)
 app.command("global")(global_)
+app.command()(treatment)
 app.command()(combine)
 app.command("check-sampler")(check)
 app.command()(image)
