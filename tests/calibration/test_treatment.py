@@ -34,7 +34,7 @@ def super_uniform(p):
         assert count <= binom.isf(1e-6, p.size, u), f"{count} of {p.size} p-values are <= {u}"
 
 
-def null_p(what, *, copies=1, size=4000, seed=0):
+def null_p(what, *, copies=1, size=1500, seed=0):
     rng = np.random.default_rng(seed)
     other, kept = (shares(q, size, rng, copies=copies) for q in NULLS[what])
     return p_otherwise(FlipContrast(other, kept), LEVEL)

@@ -278,9 +278,10 @@ class Treatment:
         if not roles.proxies:
             return f"How: the model reads {roles.attribute}; set to another value, it changes the decision."
         if not roles.columns:
-            return f"How: through {shortened(roles.proxies, 4)}; the model does not get {roles.attribute}."
+            beside = "" if roles.attribute in roles.proxies else f"; the model does not get {roles.attribute}"
+            return f"How: through {shortened(roles.proxies, 4)}{beside}."
         return (
-            f"How: {directly:,} by {roles.attribute} alone, {len(rows) - directly:,} only together with "
+            f"How: {directly or 'none'} by {roles.attribute} alone, {len(rows) - directly:,} only together with "
             f"{shortened(roles.proxies, 3)}."
         )
 
