@@ -70,6 +70,7 @@ SCOPES: dict[str, Callable[[], Scope]] = {  # what each page takes for granted; 
     "docs/guide.md": dict,
     "docs/texts.md": dict,
     "docs/contexts.md": dict,
+    "docs/compliance.md": dict,
     "docs/samplers.md": patients,
     "docs/own-sampler.md": dict,
     "docs/multimodal.md": dict,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from butfor.plots.display import ExplanationDisplay
     from butfor.tabular.check import SamplerCheck
     from butfor.tabular.global_importance import global_importance
+    from butfor.tabular.treatment import treatment
     from butfor.validation import Validation, validate
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "simulate",
     "tabular",
     "text",
+    "treatment",
     "validate",
 ]
 
@@ -71,6 +73,7 @@ LATER = {
     "Validation": "butfor.validation",
     "global_importance": "butfor.tabular.global_importance",
     "plausible": "butfor.multimodal.plausible",
+    "treatment": "butfor.tabular.treatment",
     "validate": "butfor.validation",
 }
 

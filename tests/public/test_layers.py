@@ -38,6 +38,7 @@ FOLDERS = [  # a folder imports only folders before it; those of one line know n
 RANK = {folder: rank for rank, line in enumerate(FOLDERS) for folder in line}
 INSIDE_METHODS = {"results": ("plots", "report"), "tabular": ("plots",)}  # what offers pictures or pages of itself
 RUNS = {
+    "treatment",
     "exact_trees",
     "explain",
     "inputs",

@@ -24,7 +24,7 @@ from butfor.cli.options import (
     working,
     written,
 )
-from butfor.cli.tables import check, combine, explain, global_
+from butfor.cli.tables import check, combine, explain, global_, treatment
 from butfor.cli.validation import validate
 from butfor.report.write import REPORT, RESULT, write
 from butfor.types import InputError, whole
@@ -114,6 +114,7 @@ def demo(
 
 app.command()(explain)
 app.command("global")(global_)
+app.command()(treatment)
 app.command()(combine)
 app.command("check-sampler")(check)
 app.command()(validate)

@@ -1,9 +1,9 @@
-"""The commands on tables: `butfor explain`, `butfor global` and `butfor check-sampler`."""
+"""The commands on tables: `butfor explain`, `butfor global`, `butfor treatment` and `butfor check-sampler`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -236,6 +236,103 @@ def global_(
             write_files(files, output.out)
     names = {"Report": REPORT, "Picture": IMPORTANCE, "Table": TABLE, "Result": RESULT}
     finish(output, result.summary, result.to_json, names)
+
+
+ATTRIBUTE_HELP = (
+    "Column with the protected attribute, or several, whose combinations are asked about: sex,band. Where the model "
+    "does not get it, name it in --drop as well, unless the model knows its columns."
+)
+LEGITIMATE_HELP = "Columns that may differ between people for good reasons, and always stay as they are: a,b,c."
+PROXIES_HELP = "Columns that tell the attribute, and are redrawn together with it: a,b,c."
+FAVOURABLE_HELP = (
+    "The decision that people hope for: a class, or true or false with --decide. Only people without it are asked "
+    "about. Default: any change of the decision counts."
+)
+PEOPLE_HELP = "Column whose equal values mark rows of one person, who is counted once; not for the model."
+
+
+@command(
+    only=("decide", "level", "alpha", "draws", "batch_rows", "timeout", "workers", "run_dir"),
+    without=("subsets",),
+    alpha="At most this share of the people accused is accused wrongly, on average. Default: 0.1.",
+    level="The decision is otherwise if it is in more than this share of the draws. Default: 0.5.",
+    draws="Of each person and value, at most. Default: 200.",
+)
+def treatment(
+    *,
+    model: ModelName,
+    trust: Trust,
+    rows: Rows,
+    attribute: Annotated[list[str], opt(ATTRIBUTE_HELP, panel=TEST)],
+    legitimate: Annotated[list[str] | None, opt(LEGITIMATE_HELP, panel=TEST)] = None,
+    proxies: Annotated[list[str] | None, opt(PROXIES_HELP, panel=TEST)] = None,
+    favourable: Annotated[str | None, opt(FAVOURABLE_HELP, panel=TEST)] = None,
+    columns: Columns,
+    clusters: Annotated[str | None, opt(PEOPLE_HELP, panel=ROWS)] = None,
+    reference_groups: Annotated[str | None, opt(REFERENCE_GROUPS_HELP, panel=ROWS)] = None,
+    output: Output,
+    **settings: Any,
+) -> None:
+    """Ask of every person whether the decision would have been otherwise but for a protected attribute."""
+    from butfor import treatment as run
+    from butfor.models import wrap
+
+    with working(output):
+        box = trust.load(model)
+        named, known = _split(attribute), wrap(box).columns
+        given = _split(columns.features) or list(known or ())
+        beside = [one for one in named if one in _split(columns.drop) or (given and one not in given)]
+        if beside:
+            drop = [one for one in _split(columns.drop) if one not in beside]
+            columns = replace(columns, drop=drop or None, features=[*given, *beside] if given else None)
+        read = columns.read_tables(box, **vars(rows), clusters=clusters, reference_groups=reference_groups)
+        typed_settings, asked = library_settings(settings, box), dict[str, Any](attribute=named)
+        frames = [read.data, read.reference]
+        if beside:
+            if lacking := [one for one in named if one not in read.data.columns]:
+                raise InputError(f"--attribute: there is no column {lacking[0]!r}")
+            values = [frame[named].astype(str).agg(" / ".join, axis=1).where(frame[named].notna().all(axis=1))
+                      for frame in frames]  # fmt: skip
+            asked = {"attribute": values[0].rename(" x ".join(named)), "reference_attribute": values[1]}
+            frames = [frame.drop(columns=beside) for frame in frames]
+        with kept(typed_settings.pop("run_dir", None), output.out) as run_dir:
+            result = run(
+                box,
+                frames[0],
+                frames[1],
+                **asked,
+                legitimate=_split(legitimate) or None,
+                proxies=_split(proxies) or None,
+                favourable=_favourable(favourable, wrap(box).classes, decides="decide" in settings),
+                groups=read.clusters,
+                reference_groups=read.reference_groups,
+                seed=output.seed,
+                run_dir=run_dir,
+                progress=bar(output),
+                **typed_settings,
+            )
+            files: dict[str, Callable[[Path], object]] = {
+                TABLE: lambda path: result.table.to_csv(path, index=False),
+                REPORT: result.report,
+            }
+            write_files(files, output.out)
+    finish(output, result.summary, result.to_json, {"Report": REPORT, "Table": TABLE})
+
+
+def _split(entries: list[str] | None) -> list[str]:
+    """Return the names of an option that may be repeated, or hold several with commas between."""
+    return [name for entry in entries or () for name in entry.split(",") if name]
+
+
+def _favourable(typed: str | None, classes: tuple[Any, ...] | None, *, decides: bool) -> Any:
+    """Return what was typed as a class of the model, or as what an expression gives."""
+    if typed is None:
+        return None
+    if decides:
+        if typed.lower() not in ("true", "false"):
+            raise InputError(f"--favourable must be true or false with --decide, got {typed!r}")
+        return typed.lower() == "true"
+    return next((one for one in classes or () if str(one) == typed), typed)
 
 
 CHECK, SHARE = "check.png", 0.2

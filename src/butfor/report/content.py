@@ -12,6 +12,7 @@ import numpy as np
 from butfor.results import view
 from butfor.results.result import STATUSES, Result
 from butfor.results.summary import headline_parts
+from butfor.results.treatment import Treatment
 from butfor.results.where import meaning_of_where
 from butfor.results.words import Note
 from butfor.types import Array, Floats, Ints
@@ -24,6 +25,7 @@ MOST_EXAMPLES = 6
 MOST_CASES = 200  # inputs with their nearest case and draws: the others say which call shows them
 MOST_HYPOTHESES = 200_000  # of the inputs that are listed: 14 MB
 MOST_MEMBERS = 200  # columns of a group that are listed
+MOST_ACCUSED = 1_000  # people of a treatment that are listed: the table has all of them
 UNTESTED = "nothing was tested"  # in place of the reason of such an input
 
 
@@ -101,6 +103,37 @@ def global_content(result: Result) -> dict[str, Any]:
         "methods": _global_methods(result),
         "references": references(result),
         "call": _global_call(result),
+    }
+
+
+def treatment_content(result: Treatment) -> dict[str, Any]:
+    """Return everything that treatment.html.j2 names."""
+
+    def percent(value: float) -> str:
+        return "" if np.isnan(value) else f"{100 * value:.0f} %"
+
+    table, groups = result.table[result.accused], []
+    for row in result.groups.to_dict("records"):
+        ends = [row["difference_low"], row["difference"], row["difference_high"]]
+        low, middle, high = (None if np.isnan(end) else 50 * (1 + end) for end in ends)
+        interval = "" if low is None else f"{100 * ends[0]:+.0f} to {100 * ends[2]:+.0f}"
+        text = "" if low is None else f"{100 * ends[1]:+.0f}"
+        groups.append({**row, "line": view.Line(row["value"], text, interval, low, middle, high, row["accused"] > 0)})
+    rows = []
+    for one in table.head(MOST_ACCUSED).to_dict("records"):
+        low, middle, high = (100 * one[name] for name in ("flip_low", "flip", "flip_high"))
+        interval = f"{low:.0f} to {high:.0f} %"
+        line = view.Line(str(one["person"]), percent(one["flip"]), interval, low, middle, high, sure=True)
+        others = result.others(result.people.index(one["person"]))
+        rows.append({**one, "line": line, "kept": percent(one["kept"]), "others": ", ".join(others)})
+    return {
+        "lines": result.lines(),
+        "result": result,
+        "groups": groups,
+        "rows": rows,
+        "accused": int(result.accused.sum()),
+        "level": 100 * result.level,
+        "labels": view.LABELS,
     }
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from butfor.report.content import content, global_content
+from butfor.report.content import content, global_content, treatment_content
 from butfor.results.io import write_files, write_whole
 from butfor.results.result import Result
+from butfor.results.treatment import Treatment
 from butfor.types import InputError
 
 
@@ -24,23 +25,32 @@ def write(result: Result, path: Path) -> Path:
 
 def render(result: Result) -> str:
     """Return the page as text; everything that came from the user is escaped."""
+    if result.is_global:
+        return filled("global.html.j2", global_content(result))
+    script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
+    allowed = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    return filled("report.html.j2", {**content(result), "script": script, "allowed": allowed})
+
+
+def filled(template: str, names: dict[str, Any]) -> str:
+    """Return a template of this folder with everything that it names."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    folder = Path(__file__).parent
     environment = Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    if result.is_global:
-        page = environment.get_template("global.html.j2").render(global_content(result))
-    else:
-        script = folder.joinpath("report.js").read_text(encoding="utf-8")
-        allowed = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-        page = environment.get_template("report.html.j2").render(content(result), script=script, allowed=allowed)
+    page = environment.get_template(template).render(names)
     return re.sub("[\ud800-\udfff\x00]", "\ufffd", page)  # half a character, which no file can hold; an end of page
+
+
+def write_treatment(result: Treatment, path: Path) -> Path:
+    """Write the report of a treatment, or nothing."""
+    html = filled("treatment.html.j2", treatment_content(result))
+    return write_whole(path, lambda part: part.write_text(html, encoding="utf-8"))
 
 
 RESULT, TABLE, REPORT = "result.butfor", "table.csv", "report.html"

@@ -742,7 +742,31 @@ CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
     "fixed-alpha": "alpha must have been fixed before looking at the result.",
 }
 MODALITY_NOTES = TABLE_NOTES | IMAGE_NOTES | TEXT_NOTES | CONTEXT_NOTES | MULTIMODAL_NOTES
-SENTENCES = RUN_NOTES | MODEL_NOTES | MODALITY_NOTES | REFUSALS | CAVEATS
+TREATMENT_NOTES: dict[str, Sentence] = {
+    "treatment-undeclared": "{columns} are neither legitimate nor proxies; they stay as they are.",
+    "treatment-implausible": lambda attribute, count, total, share: (
+        f"{count} of {total} people have no other plausible value of {attribute}: its share, given the "
+        f"legitimate columns, is below {share:g}.\nSuch values are not asked about. A column that tells the attribute "
+        "belongs into proxies=, or is not legitimate."
+    ),
+    "treatment-rare": lambda attribute, values, least: (
+        f"Fewer than {least} rows of the reference have {attribute} {listed(values)}: nobody is asked about "
+        f"{'it' if len(values) == 1 else 'these'}, and nobody who has {'it' if len(values) == 1 else 'them'} is."
+    ),
+    "treatment-not-calibrated": lambda proxies, column: (
+        f"Draws of {listed(proxies)} do not follow {column} as rows of the reference do, so nobody is accused.\n"
+        "Declare fewer proxies, or give a sampler that you know to be right."
+    ),
+    "treatment-by-value": lambda proxies, attribute: (
+        f"{listed(proxies)} {'is' if len(proxies) == 1 else 'are'} drawn for each value of {attribute} by a fit on the "
+        "rows that have it; one fit for all does not follow them."
+    ),
+    "treatment-in-reference": (
+        "{count} of {total} people are rows of the reference.\nA model that was fitted on them decides them from "
+        "memory; give a reference that it has not seen."
+    ),
+}
+SENTENCES = RUN_NOTES | MODEL_NOTES | MODALITY_NOTES | TREATMENT_NOTES | REFUSALS | CAVEATS
 
 
 @dataclass(frozen=True)
