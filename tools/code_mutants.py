@@ -33,7 +33,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 SAME = Path(__file__).with_suffix(".json")  # ID -> why no test can tell it from the code as it is
 STREAMS = ("evaluation/hypotheses.py",)  # beside inference/: here only shared streams are planted
-QUICK = ("tests/core", "src/butfor/inference", "tests/context/test_staged.py", "tests/tabular/test_zoom.py")
+QUICK = ("tests/core", "src/butfor/inference", "tests/context/test_staged.py")
 WIDE = ("tests/golden", "tests/faults/test_planted_faults.py", "tests/run", "tests/calibration")
 MARKS = "not torch and not browser and not assets"
 LONGEST, MOST = 40.0, 150.0  # CPU seconds of a test, and of all that a mutant is shown to
@@ -335,31 +335,38 @@ def source_of(file: str, tree: Path = ROOT) -> str:
 
 
 def digest(*paths: Path) -> str:
-    """Return a number for the Python files of folders."""
-    every = sorted(found for path in paths for found in ([path] if path.is_file() else path.rglob("*.py")))
-    return hashlib.sha256(b"".join(str(one).encode() + one.read_bytes() for one in every)).hexdigest()[:16]
+    """Return a number for files."""
+    return hashlib.sha256(b"".join(str(path).encode() + path.read_bytes() for path in sorted(paths))).hexdigest()[:16]
 
 
 def lines_of_tests(paths: list[str]) -> dict[str, Any]:
     """Return each test that passes with its CPU seconds and the statements that it executes; kept in build/."""
-    kept = ROOT / "build/code_mutants" / f"{digest(ROOT / 'src', *(ROOT / 'tests').glob('*.py'))}.json"
+    code = digest(*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").glob("*.py"))
+    kept = ROOT / "build/code_mutants" / f"{code}.json"
     known = json.loads(kept.read_text()) if kept.exists() else {}
-    missing = {path: digest(ROOT / path) for path in paths}
-    missing = {path: number for path, number in missing.items() if known.get(path, {}).get("digest") != number}
-    with tempfile.TemporaryDirectory() as folder:
-        tree = copied(Path(folder)) if missing else ROOT
-        for file in files() if missing else ():
-            write(tree / "src/butfor" / file, noted(source_of(file), file))
-        for path, number in missing.items():
-            done = run_tests(tree, [path], Watch(None), 7200)
-            passed = {name: one for name, one in done["tests"].items() if name not in done["failed"]}
-            print(
-                f"{path}: {len(passed)} tests, {done['seconds']:.0f} s", *done["failed"], sep="\n  failed: ", flush=True
-            )
-            known[path] = {"digest": number, "tests": passed}
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(known))
-    return {name: one for path in paths for name, one in known[path]["tests"].items()}
+    wanted: dict[str, str] = {}
+    for path in (ROOT / path for path in paths):
+        every = path.rglob("test_*.py" if "tests" in path.parts else "*.py") if path.is_dir() else [path]
+        wanted |= {str(one.relative_to(ROOT)): digest(one) for one in sorted(every)}
+    missing = [name for name, number in wanted.items() if known.get(name, {}).get("digest") != number]
+    if missing:
+        with tempfile.TemporaryDirectory() as folder:
+            tree = copied(Path(folder))
+            for file in files():
+                write(tree / "src/butfor" / file, noted(source_of(file), file))
+            done = run_tests(tree, missing, Watch(None), 4 * 3600)
+        for name in missing:
+            mine = {test: one for test, one in done["tests"].items() if test.split("::")[0] == name}
+            known[name] = {
+                "digest": wanted[name],
+                "tests": {t: one for t, one in mine.items() if t not in done["failed"]},
+            }
+        print(f"{len(done['tests'])} tests on the code as it is: {done['seconds']:.0f} s of CPU", flush=True)
+        for name in done["failed"]:
+            print(f"code_mutants: {name} fails on the code as it is and is left out", file=sys.stderr)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(known))
+    return {test: one for name in wanted for test, one in known[name]["tests"].items()}
 
 
 def shown_to(mutant: Mutant, tests: dict[str, Any], source: str) -> list[str]:
