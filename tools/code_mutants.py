@@ -339,10 +339,10 @@ def digest(*paths: Path) -> str:
     return hashlib.sha256(b"".join(str(path).encode() + path.read_bytes() for path in sorted(paths))).hexdigest()[:16]
 
 
-def lines_of_tests(paths: list[str]) -> dict[str, Any]:
-    """Return each test that passes with its CPU seconds and the statements that it executes; kept in build/."""
+def lines_of_tests(paths: list[str], folder: Path) -> dict[str, Any]:
+    """Return each test that passes with its CPU seconds and the statements that it executes; kept in a folder."""
     code = digest(*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").glob("*.py"))
-    kept = ROOT / "build/code_mutants" / f"{code}.json"
+    kept = folder / f"{code}.json"
     known = json.loads(kept.read_text()) if kept.exists() else {}
     wanted: dict[str, str] = {}
     for path in (ROOT / path for path in paths):
@@ -350,8 +350,8 @@ def lines_of_tests(paths: list[str]) -> dict[str, Any]:
         wanted |= {str(one.relative_to(ROOT)): digest(one) for one in sorted(every)}
     missing = [name for name, number in wanted.items() if known.get(name, {}).get("digest") != number]
     if missing:
-        with tempfile.TemporaryDirectory() as folder:
-            tree = copied(Path(folder))
+        with tempfile.TemporaryDirectory() as made:
+            tree = copied(Path(made))
             for file in files():
                 write(tree / "src/butfor" / file, noted(source_of(file), file))
             done = run_tests(tree, missing, Watch(None), 4 * 3600)
@@ -441,6 +441,8 @@ def main(given: list[str] | None = None) -> int:
     parser.add_argument("--tests", action="append", help="tests to choose from, instead of the usual ones")
     parser.add_argument("--quick", action="store_true", help="without golden results and calibration")
     parser.add_argument("--list", action="store_true", help="print the mutants that would be tried, and stop")
+    kept = ROOT / "build/code_mutants"
+    parser.add_argument("--kept", type=Path, default=kept, help="folder that remembers which tests execute what")
     parser.add_argument("--out", type=Path, help="write the table here, as JSON")
     asked = parser.parse_args(given)
     if unknown := [file for file in asked.file or [] if file not in files()]:
@@ -458,7 +460,7 @@ def main(given: list[str] | None = None) -> int:
         return 0
     import pandas, scipy.stats, sklearn.ensemble  # noqa: E401, F401, I001  # loaded once, for all forked processes
 
-    tests = lines_of_tests(asked.tests or [*QUICK, *(() if asked.quick else WIDE)])
+    tests = lines_of_tests(asked.tests or [*QUICK, *(() if asked.quick else WIDE)], asked.kept)
     rows, start = [], time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         tree = copied(Path(folder))
