@@ -27,6 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ STREAMS = ("evaluation/hypotheses.py",)  # beside inference/: here only shared s
 QUICK = ("tests/core", "src/butfor/inference", "tests/context/test_staged.py")
 WIDE = ("tests/golden", "tests/faults/test_planted_faults.py", "tests/run", "tests/calibration")
 MARKS = "not torch and not browser and not assets"
-LONGEST, MOST = 40.0, 150.0  # CPU seconds of a test, and of all that a mutant is shown to
+LONGEST = 40.0  # CPU seconds of a test
 MEMORY = 8 * 2**30
 ENOUGH = 0.95  # share that must be caught
 
@@ -369,8 +370,8 @@ def lines_of_tests(paths: list[str], folder: Path) -> dict[str, Any]:
     return {test: one for name in wanted for test, one in known[name]["tests"].items()}
 
 
-def shown_to(mutant: Mutant, tests: dict[str, Any], source: str) -> list[str]:
-    """Return the tests that execute its statement, those of a file together, quick files first."""
+def shown_to(mutant: Mutant, tests: dict[str, Any], source: str, most: float) -> list[str]:
+    """Return the tests that execute its statement: of files that import the code itself first, then quick files."""
     lines = {mutant.line}
     blocks = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef | ast.ClassDef)]
     if not mutant.function or any(one.lineno == mutant.line for one in blocks):  # a constant, or a default
@@ -384,21 +385,29 @@ def shown_to(mutant: Mutant, tests: dict[str, Any], source: str) -> list[str]:
     whole = Counter[str]()
     for name, seconds in hit.items():
         whole[name.split("::")[0]] += seconds
-    wide = {name: any(name.startswith(path) for path in WIDE) for name in hit}
-    ordered = sorted(hit, key=lambda name: (wide[name], whole[name.split("::")[0]], name.split("::")[0], hit[name]))
+
+    def place(name: str) -> tuple[Any, ...]:
+        path = name.split("::")[0]
+        return name.startswith(WIDE), not _is_direct(path), whole[path], path, hit[name]
+
     total, chosen = 0.0, list[str]()
-    for name in ordered:
+    for name in sorted(hit, key=place):
         total += hit[name]
-        if total > MOST and chosen:
+        if total > most and chosen:
             break
         chosen.append(name)
     return chosen
 
 
-def tried(mutant: Mutant, tree: Path, tests: dict[str, Any]) -> dict[str, Any]:
+@cache
+def _is_direct(path: str) -> bool:
+    return "butfor.inference" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def tried(mutant: Mutant, tree: Path, tests: dict[str, Any], most: float) -> dict[str, Any]:
     """Plant a mutant in a copy, run its tests, and take it out again."""
     path, source = tree / "src/butfor" / mutant.file, source_of(mutant.file)
-    wanted = shown_to(mutant, tests, source)
+    wanted = shown_to(mutant, tests, source, most)
     row = {"file": mutant.file, "line": mutant.line, "function": mutant.function, "kind": mutant.kind}
     row |= {"change": f"{mutant.before} -> {mutant.after}", "id": mutant.name, "tests": len(wanted)}
     if not wanted:
@@ -441,6 +450,7 @@ def main(given: list[str] | None = None) -> int:
     parser.add_argument("--tests", action="append", help="tests to choose from, instead of the usual ones")
     parser.add_argument("--quick", action="store_true", help="without golden results and calibration")
     parser.add_argument("--list", action="store_true", help="print the mutants that would be tried, and stop")
+    parser.add_argument("--most", type=float, default=150.0, help="CPU seconds of the tests that a mutant is shown to")
     kept = ROOT / "build/code_mutants"
     parser.add_argument("--kept", type=Path, default=kept, help="folder that remembers which tests execute what")
     parser.add_argument("--out", type=Path, help="write the table here, as JSON")
@@ -465,7 +475,7 @@ def main(given: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         tree = copied(Path(folder))
         for one in chosen:
-            rows.append({**tried(one, tree, tests), "same": same.get(one.name)})
+            rows.append({**tried(one, tree, tests, asked.most), "same": same.get(one.name)})
             table(rows[-1:], lambda text: print(text, flush=True))
             if asked.out:
                 asked.out.parent.mkdir(parents=True, exist_ok=True)

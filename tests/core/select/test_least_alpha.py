@@ -161,7 +161,7 @@ def images(**options):
     def bright(batch):
         return np.array([one[:4, :4].mean() + 0.1 * one[4:, 4:].mean() for one in batch])
 
-    quick = {"decide": False, "min_effect": 1e6}  # nothing is drawn on for other questions
+    quick = {"decide": False}
     return butfor.image.explain(bright, given, noise, boxes=butfor.image.grid(2), **quick, **options)
 
 
