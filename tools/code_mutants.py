@@ -1,6 +1,6 @@
 """Mutants of the code that decides: one small fault at a time in a copy of src, and the tests that should notice.
 
-python -m tools.code_mutants [--count 120] [--seed 0] [--file inference/bounds.py] [--list] [--only ID ...]
+python -m tools.code_mutants [--count 120] [--seed 0] [--file inference/bounds.py] [--list] [--only ID]
 
 Not `tools.mutants`, which damages files that are read, nor `tools.plant_faults`, which kills runs. First the tests run
 once on a copy that notes which statements each of them executes; a mutant is then shown only to those that execute its
@@ -19,13 +19,14 @@ import os
 import random
 import re
 import resource
+import shlex
 import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,6 +39,7 @@ QUICK = ("tests/core", "src/butfor/inference", "tests/context/test_staged.py")
 WIDE = ("tests/golden", "tests/faults/test_planted_faults.py", "tests/run", "tests/calibration")
 MARKS = "not torch and not browser and not assets"
 LONGEST = 40.0  # CPU seconds of a test
+LOADED = "ignore::pytest.PytestAssertRewriteWarning"  # of hypothesis, which is loaded before the process is forked
 MEMORY = 8 * 2**30
 ENOUGH = 0.95  # share that must be caught
 
@@ -293,7 +295,7 @@ def run_tests(tree: Path, paths: list[str], watch: Watch, cpu: float) -> dict[st
                 del sys.modules[name]
             import pytest
 
-            asked = ["-p", "no:cacheprovider", "-m", MARKS, "--tb=line", *watch.options]
+            asked = ["-p", "no:cacheprovider", "-m", MARKS, "--tb=line", "-W", LOADED, *watch.options]
             code = pytest.main([*paths, *asked], plugins=[watch])
             answer.write_text(json.dumps({"code": int(code), "failed": watch.failed, "tests": watch.tests}))
         except BaseException as error:
@@ -418,9 +420,8 @@ def tried(mutant: Mutant, tree: Path, tests: dict[str, Any], most: float) -> dic
         done = run_tests(tree, sorted({name.split("::")[0] for name in wanted}), Watch(wanted, "-x"), cpu)
     finally:
         write(path, source)
-    by = (
-        done["failed"][0] if done["failed"] else None if done["code"] in (0, 5) else f"pytest ended with {done['code']}"
-    )
+    ended = None if done["code"] in (0, 5) else f"pytest ended with {done['code']}"
+    by = done["failed"][0] if done["failed"] else ended
     return {**row, "caught by": by, "seconds": round(done["seconds"], 1)}
 
 
@@ -435,10 +436,10 @@ def picked(every: list[Mutant], count: int, seed: int) -> list[Mutant]:
     return chosen[:count]
 
 
-def table(rows: list[dict[str, Any]], show: Callable[[str], None] = print) -> None:
-    for row in rows:
-        by = "NOT CAUGHT" if row["caught by"] is None else row["caught by"].split("/")[-1]
-        show(f"{row['file'].split('/')[-1]}:{row['line']}  {row['kind']}  {row['change']}  {by}  {row['seconds']} s")
+def line_of(row: dict[str, Any]) -> str:
+    """Return a row of the table as a line."""
+    by = "NOT CAUGHT" if row["caught by"] is None else row["caught by"].split("/")[-1]
+    return f"{row['file'].split('/')[-1]}:{row['line']}  {row['kind']}  {row['change']}  {by}  {row['seconds']} s"
 
 
 def main(given: list[str] | None = None) -> int:
@@ -447,6 +448,7 @@ def main(given: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--file", action="append", help="below src/butfor; several are possible")
     parser.add_argument("--only", action="append", help="the ID of a mutant, as --list prints it")
+    parser.add_argument("--missed", action="store_true", help="those that the file --out says were missed, again")
     parser.add_argument("--tests", action="append", help="tests to choose from, instead of the usual ones")
     parser.add_argument("--quick", action="store_true", help="without golden results and calibration")
     parser.add_argument("--list", action="store_true", help="print the mutants that would be tried, and stop")
@@ -463,37 +465,69 @@ def main(given: list[str] | None = None) -> int:
     if missing := [name for name in asked.only or [] if name not in {one.name for one in every}]:
         print(f"code_mutants: there is no mutant {missing[0]!r}; --list prints what there is", file=sys.stderr)
         return 2
-    chosen = [one for one in every if one.name in asked.only] if asked.only else picked(every, asked.count, asked.seed)
+    earlier = json.loads(asked.out.read_text(encoding="utf-8"))["figures"]["mutants"] if asked.missed else []
+    only = asked.only or [row["id"] for row in earlier if row["caught by"] is None and row["id"] not in same]
+    chosen = [one for one in every if one.name in only] if asked.only or asked.missed else None
+    chosen = picked(every, asked.count, asked.seed) if chosen is None else chosen
     if asked.list:
         for one in chosen:
             print(f"{one.kind:12}{one.name}" + ("   (computes the same)" if one.name in same else ""))
         return 0
-    import pandas, scipy.stats, sklearn.ensemble  # noqa: E401, F401, I001  # loaded once, for all forked processes
+    import hypothesis.strategies, pandas, pytest, scipy.stats, sklearn.ensemble  # noqa: E401, F401, I001  # for all
 
+    start = time.perf_counter()
     tests = lines_of_tests(asked.tests or [*QUICK, *(() if asked.quick else WIDE)], asked.kept)
-    rows, start = [], time.perf_counter()
+    tried_now: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         tree = copied(Path(folder))
         for one in chosen:
-            rows.append({**tried(one, tree, tests, asked.most), "same": same.get(one.name)})
-            table(rows[-1:], lambda text: print(text, flush=True))
-            if asked.out:
-                asked.out.parent.mkdir(parents=True, exist_ok=True)
-                asked.out.write_text(json.dumps(rows, indent=1) + "\n")
-        by = sorted({row["caught by"] for row in rows if "::" in str(row["caught by"])})
+            tried_now.append({**tried(one, tree, tests, asked.most), "same": same.get(one.name)})
+            print(line_of(tried_now[-1]), flush=True)
+        by = sorted({row["caught by"] for row in tried_now if "::" in str(row["caught by"])})
         flaky = run_tests(tree, sorted({name.split("::")[0] for name in by}), Watch(by), 7200)["failed"] if by else []
     for name in flaky:  # it would have failed without the mutant, too
         print(f"code_mutants: {name} fails on the code as it is; what it caught counts as not caught", file=sys.stderr)
-    rows = [{**row, "caught by": None if row["caught by"] in flaky else row["caught by"]} for row in rows]
+    rows = [{**row, "caught by": None if row["caught by"] in flaky else row["caught by"]} for row in tried_now]
+    if asked.missed:
+        again = {row["id"]: {**row, "missed at first": True} for row in rows}
+        rows = [again.get(row["id"], row) for row in earlier]
     counted = [row for row in rows if row["same"] is None]
     caught = sum(row["caught by"] is not None for row in counted)
-    wrong = [row["id"] for row in rows if row["same"] and row["caught by"]]
     share = caught / max(len(counted), 1)
     print(f"{caught} of {len(counted)} mutants caught ({share:.1%}), {len(rows) - len(counted)} that compute the same "
-          f"left out; of {len(every)} there are; {time.perf_counter() - start:.0f} s")  # fmt: skip
+          f"left out; {len(every)} are possible; {time.perf_counter() - start:.0f} s")  # fmt: skip
+    if asked.out:
+        asked.out.parent.mkdir(parents=True, exist_ok=True)
+        asked.out.write_text(recorded(rows, len(every), given), encoding="utf-8")
+    wrong = [row["id"] for row in rows if row["same"] and row["caught by"]]
     for name in wrong:
         print(f"code_mutants: {name} is called the same function, but a test tells it apart", file=sys.stderr)
     return int(share < ENOUGH or bool(wrong))
+
+
+def recorded(rows: list[dict[str, Any]], possible: int, given: list[str] | None) -> str:
+    """Return the rows as a file of benchmarks/results, counts by file and kind first."""
+    from benchmarks.figures import record  # it imports the package, which forked processes must not have
+
+    def counts(name: str) -> list[dict[str, Any]]:
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            groups.setdefault(row[name], []).append(row)
+        return [
+            {
+                name: group,
+                "mutants": sum(row["same"] is None for row in mine),
+                "caught": sum(row["same"] is None and row["caught by"] is not None for row in mine),
+                "missed at first": sum(row["same"] is None and row.get("missed at first", False) for row in mine),
+                "compute the same": sum(row["same"] is not None for row in mine),
+            }
+            for group, mine in sorted(groups.items())
+        ]
+
+    command = shlex.join(["python", "-m", "tools.code_mutants", *(sys.argv[1:] if given is None else given)])
+    figures = {"possible": possible, "files": counts("file"), "kinds": counts("kind"), "mutants": rows}
+    text = json.dumps(record("mutants", command, {}, figures), indent=1)
+    return re.sub(r"\n {3,}", " ", re.sub(r"\n {3}\}", "}", text)) + "\n"  # a line for each row
 
 
 if __name__ == "__main__":

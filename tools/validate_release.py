@@ -169,7 +169,7 @@ def main(given: list[str] | None = None) -> int:
         )
         run(["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={junit}", *TESTS])
         built.write_text(run(["-m", "tools.dist"]), encoding="utf-8")
-    planted = json.loads(mutants.read_text(encoding="utf-8"))
+    planted = json.loads(mutants.read_text(encoding="utf-8"))["figures"]["mutants"]
     rows = [mutant_row(planted), *matrix(requirements(), outcomes(junit))]
     wheel = [
         line for line in built.read_text(encoding="utf-8").splitlines() if line.split()[-1].endswith((".whl", ".gz"))

@@ -23,7 +23,7 @@ def test_a_dropped_one_is_caught_and_what_computes_the_same_is_not(tmp_path):
     small = ("--tests", "src/butfor/inference/irt.py", "--kept", str(tmp_path), "--out", str(out))
     done = run("--only", CAUGHT, "--only", SAME, *small)
     assert done.returncode == 0, done.stdout + done.stderr
-    by = {row["id"]: row["caught by"] for row in json.loads(out.read_text())}
+    by = {row["id"]: row["caught by"] for row in json.loads(out.read_text())["figures"]["mutants"]}
     assert by == {CAUGHT: "src/butfor/inference/irt.py::butfor.inference.irt.p_fixed", SAME: None}
     assert "1 of 1 mutants caught (100.0%), 1 that compute the same left out" in done.stdout
     assert code_mutants.source_of("inference/irt.py") == before
@@ -92,7 +92,7 @@ def record(folder, failed=""):
         lines.append(f'<testcase classname="{place}" name="{function or "test_one"}">{state}</testcase>')
     (folder / "junit.xml").write_text(f"<testsuite>{''.join(lines)}</testsuite>")
     row = {"file": "inference/irt.py", "line": 1, "change": "a -> b", "same": None, "caught by": "tests/a.py::b"}
-    (folder / "mutants.json").write_text(json.dumps([row]))
+    (folder / "mutants.json").write_text(json.dumps({"figures": {"mutants": [row]}}))
     (folder / "wheel.txt").write_text("0" * 64 + "  butfor-0.1.0-py3-none-any.whl\n")
 
 
