@@ -158,6 +158,14 @@ def test_the_lower_bound_is_where_the_capital_passes(least):
     assert below >= -math.log(0.05) > above
     assert 0.1 < low < changes.mean()
     assert where.mean_low(np.zeros(0), -0.2, 0.05) == -0.2
+    assert where.mean_low(np.zeros(0), -np.inf, 0.05) < -999  # nothing is known
+
+
+def test_the_lower_bound_of_unbounded_changes_knows_no_unit():
+    changes = np.array([0.9, -1.1, 0.3, -0.4, 0.2, 0.1])
+    low = where.mean_low(changes, -np.inf, 0.05)
+    assert low < changes.min()
+    assert where.mean_low(1e6 * changes, -np.inf, 0.05) == pytest.approx(1e6 * low)
 
 
 def test_the_strongest_pixels_lie_in_one_another():
