@@ -41,6 +41,11 @@ def test_bounds_are_those_of_brute_force(sizes, exponent):
     assert list(zip(lower.tolist(), upper.tolist(), strict=True)) == expected
 
 
+def test_a_chance_of_exactly_the_tail_refutes():
+    found = hypergeometric_bounds(np.array([0, 1]), 1, 2, 0.5)  # a total of 1 shows either with a chance of 1/2
+    assert np.transpose(found).tolist() == [[0, 0], [2, 2]]
+
+
 @pytest.mark.parametrize("draws", [30, 200, 1500])
 @pytest.mark.parametrize("tail", [0.05, 1e-3, 1e-7])
 def test_either_bound_misses_with_at_most_its_tail(draws, tail):
