@@ -16,7 +16,6 @@ import copy
 import hashlib
 import json
 import os
-import random
 import re
 import resource
 import shlex
@@ -84,7 +83,7 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "dropped one", node.right
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and LEVELS.search(ast.unparse(node.left)):
         yield "level", node.left
-    if isinstance(node, ast.BinOp | ast.Compare):  # a level twice as large
+    if isinstance(node, ast.BinOp) or (isinstance(node, ast.Compare) and type(node.ops[0]) in OPPOSITE):
         for name in ("left", "right"):
             part: Any = getattr(node, name, None)
             named = isinstance(part, ast.Name | ast.Attribute) and re.search(r"(alpha|tail)$", ast.unparse(part))
@@ -110,11 +109,14 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
                     yield "off by one", _with(node, args=[*node.args[:i], other, *node.args[i + 1 :]])
         if called == "where" and len(node.args) == 3:
             yield "swapped", _with(node, args=[node.args[0], node.args[2], node.args[1]])
-        if called == "stream" or called == "default_rng":
-            keys = node.args if called == "stream" else getattr(node.args[0], "elts", [])
-            for i in range(1 if called == "stream" else 0, len(keys)):  # streams that differ by this key alone are one
-                left = [*keys[:i], *keys[i + 1 :]]
-                yield "stream", _with(node, args=left if called == "stream" else [ast.List(left)])
+        if called == "stream":  # streams that differ by this key alone are one; or the seed has no say
+            for i, given in enumerate(node.args):
+                if not isinstance(given, ast.Constant):
+                    other: list[ast.expr] = [ast.Constant(0)] if i == 0 else []
+                    yield "stream", _with(node, args=[*node.args[:i], *other, *node.args[i + 1 :]])
+        if called == "default_rng" and isinstance(node.args[0], ast.List):
+            left: list[ast.expr] = [given for given in node.args[0].elts if isinstance(given, ast.Constant)]
+            yield "stream", _with(node, args=[ast.List(left)])
         for i, word in enumerate(node.keywords):
             if word.arg == "ddof":
                 yield "dropped one", _with(node, keywords=[*node.keywords[:i], *node.keywords[i + 1 :]])
@@ -426,13 +428,16 @@ def tried(mutant: Mutant, tree: Path, tests: dict[str, Any], most: float) -> dic
 
 
 def picked(every: list[Mutant], count: int, seed: int) -> list[Mutant]:
-    """Return so many mutants, from every file and kind in turn."""
-    rng, strata = random.Random(seed), dict[tuple[str, str], list[Mutant]]()
-    for one in rng.sample(every, len(every)):
-        strata.setdefault((one.file, one.kind), []).append(one)
-    order, chosen = rng.sample(sorted(strata), len(strata)), list[Mutant]()
+    """Return so many mutants, from every file and kind in turn; where code changes, most of the choice stays."""
+
+    def place(name: str) -> bytes:
+        return hashlib.sha256(f"{seed} {name}".encode()).digest()
+
+    strata, chosen = dict[str, list[Mutant]](), list[Mutant]()
+    for one in sorted(every, key=lambda one: place(one.name)):
+        strata.setdefault(f"{one.file} {one.kind}", []).append(one)
     while len(chosen) < min(count, len(every)):
-        chosen += [strata[key].pop() for key in order if strata[key]]
+        chosen += [strata[key].pop() for key in sorted(strata, key=place) if strata[key]]
     return chosen[:count]
 
 
