@@ -112,8 +112,8 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         if called == "stream":  # streams that differ by this key alone are one; or the seed has no say
             for i, given in enumerate(node.args):
                 if not isinstance(given, ast.Constant):
-                    other: list[ast.expr] = [ast.Constant(0)] if i == 0 else []
-                    yield "stream", _with(node, args=[*node.args[:i], *other, *node.args[i + 1 :]])
+                    put: list[ast.expr] = [ast.Constant(0)] if i == 0 else []
+                    yield "stream", _with(node, args=[*node.args[:i], *put, *node.args[i + 1 :]])
         if called == "default_rng" and isinstance(node.args[0], ast.List):
             left: list[ast.expr] = [given for given in node.args[0].elts if isinstance(given, ast.Constant)]
             yield "stream", _with(node, args=[ast.List(left)])

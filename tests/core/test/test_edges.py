@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from butfor.inference import holdout
 from butfor.inference.adaptive import SLACK, weighted_bh
@@ -13,7 +14,7 @@ from butfor.inference.irt import EarlyStop
 from butfor.inference.moves import MeanChange
 from butfor.inference.selection import Choice, Layers, bh, bonferroni
 from butfor.inference.sequential import Sequential, Stopping
-from butfor.inference.staged import Stages, above_noise
+from butfor.inference.staged import Stages, above_noise, excess_interval
 from butfor.inference.statistics import Rounding, gather
 
 
@@ -119,3 +120,13 @@ def test_a_look_is_left_out_only_where_it_could_reject_nothing():
 
     never, first = test_of(lambda p, family: np.zeros(2, bool)), test_of(lambda p, family: np.array([True, False]))
     assert first == 100 < never  # the next step, although only one of two could be rejected
+
+
+@pytest.mark.parametrize("changed", [0, 3, 12])
+def test_the_excess_over_noise_takes_both_intervals_at_half_the_alpha(changed):
+    stages = Stages(10, 0.5)
+    outcome = (stages.draws, 7)
+    low, high = stages.interval(outcome, 0.05)
+    noise = binomtest(changed, 12).proportion_ci(0.95, "exact")
+    found = excess_interval(stages, outcome, changed, 12, alpha=0.1)
+    assert found == (pytest.approx(low - noise.high), pytest.approx(high - noise.low))
