@@ -9,6 +9,8 @@ from scipy.stats import binomtest
 from butfor.inference import holdout
 from butfor.inference.adaptive import SLACK, weighted_bh
 from butfor.inference.bounds import simes_bounds
+from butfor.inference.decisions import DecisionRule, FlipShare
+from butfor.inference.effects import interval
 from butfor.inference.few_shot import score_scale
 from butfor.inference.irt import EarlyStop
 from butfor.inference.moves import MeanChange
@@ -130,3 +132,43 @@ def test_the_excess_over_noise_takes_both_intervals_at_half_the_alpha(changed):
     noise = binomtest(changed, 12).proportion_ci(0.95, "exact")
     found = excess_interval(stages, outcome, changed, 12, alpha=0.1)
     assert found == (pytest.approx(low - noise.high), pytest.approx(high - noise.low))
+
+
+def test_more_is_drawn_where_bh_would_choose_it_if_the_share_were_sure():
+    """Both intervals lie above the level, but not by enough for BH; that of a third holds the level."""
+    shares = FlipShare(np.array([100, 100, 100]), np.array([0.66, 0.66, 0.51]), np.zeros(3))
+    rule = DecisionRule(0.5, (np.full(3, 0.3), np.full(3, 0.3)), 0.02, np.zeros(3, int))
+    low, high = rule.bounds(shares)
+    assert (low > 0.5).tolist() == [True, True, False]
+    assert high[2] > 0.5
+    assert not rule.established(shares).any()
+    assert rule.undecided(shares, 1000).tolist() == [0, 1, 2]
+    assert rule.undecided(shares, 100).tolist() == []  # the cap
+    sure = FlipShare(np.array([0, 100, 100]), shares.share, np.zeros(3))  # a list is not drawn on
+    assert rule.undecided(sure, 1000).tolist() == [1, 2]
+
+
+def test_two_values_have_clopper_and_pearsons_interval():
+    low = interval(np.array([[1.0] + [0.0] * 60]))[1]
+    ci = binomtest(0, 60).proportion_ci(0.95, "exact")
+    assert low[0] == pytest.approx(1 - ci.high, abs=0.006)  # by 1,000 weights; a tail of .05 is .007 away
+    low = interval(np.array([[1.0] + [0.0] * 60]), 0.5)[1]
+    assert low[0] == pytest.approx(1 - binomtest(0, 60).proportion_ci(0.5, "exact").high, abs=0.004)
+
+
+def competing(z, alpha):
+    """Twelve parts that win, one that loses, and parts of theirs: eight of winners, then those of the loser."""
+    evidence = np.r_[np.full(12, 3.0), -1.0, np.full(8, 2.0), z]
+    resolution = np.r_[np.ones(13, int), np.full(8 + len(z), 2)]
+    parent = np.r_[np.full(13, -1), np.arange(8), np.full(len(z), 12)]
+    chosen = Choice("knockoff+", alpha, layers=Layers(resolution, parent)).chosen(evidence, np.ones(len(parent), bool))
+    assert chosen[:13].tolist() == [True] * 12 + [False]
+    return chosen[13:].tolist()
+
+
+def test_where_rivals_compete_wins_without_a_chosen_parent_are_gone_and_losses_stay():
+    assert competing([], 0.13) == [True] * 8  # (1 + 0) / 8 is .125
+    assert competing([9.0], 0.13) == [True] * 8 + [False]
+    assert competing([9.0], 0.12) == [False] * 9  # with the win it were 1 / 9
+    assert competing([-2.5], 0.2) == [False] * 9  # (1 + 1) / 8; without the loss 1 / 8
+    assert competing([-2.5], 0.25) == [True] * 8 + [False]
