@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --no-deps --require-hashes
 
-.PHONY: demo test quick lint types pytest docs dist lock reproducible benchmarks smollm spark bridges clean
+.PHONY: demo test quick lint types pytest docs dist lock reproducible benchmarks smollm spark bridges validate clean
 
 demo: $(VENV)/.base
 	$(BIN)/butfor demo --out demo
@@ -92,6 +92,11 @@ smollm: $(VENV)/.dev
 spark: $(VENV)/.dev
 	$(PIP) -c constraints.txt pyspark
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/faults/test_spark.py
+
+# A page to be signed, build/validation/release.html: requirements beside the tests that show them, mutants of the code that
+# decides, versions and hashes (hours); 3 if a requirement is not met.
+validate: $(VENV)/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tools.validate_release
 
 clean:
 	rm -rf $(VENV) .venv-mlserver demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

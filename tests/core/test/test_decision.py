@@ -165,6 +165,13 @@ def test_a_rule_that_gives_no_decisions_is_refused():
         Decision(lambda outputs: outputs.mean())(np.zeros((4, 1)))
     with pytest.raises(butfor.InputError, match="decide raised ZeroDivisionError"):
         Decision(lambda _: 1 / 0)(np.zeros((4, 1)))
+    for nothing in (None, np.nan):
+        lacking = np.array(["yes", nothing, "no", "yes"], dtype=object)
+        with pytest.raises(butfor.InputError, match=r"decide gave nothing \(NaN or None\) for 1 of 4 rows"):
+            Decision(lambda _, made=lacking: made)(np.zeros((4, 1)))
+    with pytest.raises(butfor.InputError, match="for 2 of 4 rows"):
+        Decision(lambda _: np.array([0.0, np.nan, 1.0, np.nan]))(np.zeros((4, 1)))
+    assert Decision(lambda _: np.array(["yes", "no"], dtype=object))(np.zeros((2, 1))).tolist() == ["yes", "no"]
 
 
 def normal(inputs, subset, draws, rng):

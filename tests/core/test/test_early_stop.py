@@ -13,6 +13,7 @@ from scipy.stats import hypergeom
 import butfor
 from butfor.inference import irt as early_stop
 from butfor.inference.irt import hypergeometric_bounds, schedule
+from butfor.inference.statistics import PartialEvidence, gather
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
@@ -38,6 +39,11 @@ def test_bounds_are_those_of_brute_force(sizes, exponent):
     lower, upper = hypergeometric_bounds(np.arange(done + 1), done, draws, tail)
     expected = [brute_bounds(seen, done, draws, tail) for seen in range(done + 1)]
     assert list(zip(lower.tolist(), upper.tolist(), strict=True)) == expected
+
+
+def test_a_chance_of_exactly_the_tail_refutes():
+    found = hypergeometric_bounds(np.array([0, 1]), 1, 2, 0.5)  # a total of 1 shows either with a chance of 1/2
+    assert np.transpose(found).tolist() == [[0, 0], [2, 2]]
 
 
 @pytest.mark.parametrize("draws", [30, 200, 1500])
@@ -340,3 +346,16 @@ def test_listed_subsets_do_not_lead_early_stopping_astray(delta):
         assert early.chosen.tolist() == expected.tolist()
         found += expected.sum()
     assert found > 0
+
+
+def test_listed_hypotheses_keep_their_draws_and_p_values():
+    listed = PartialEvidence(np.array([0]), np.array([0.02]), np.ones(1), np.zeros(1, int), draws=5)
+    stop = early_stop.EarlyStop(3, 40, 0.01, gather("p", 3, 0, [listed]), False, lambda p, family: family & (p <= 0.1))
+    rows = np.array([1, 2])
+    stop.count(rows, np.array([0, 9]), np.array([True, True]), np.zeros(2), np.zeros(2, int))
+    stop.narrow(np.array([False, True, True]), stop.next_draws())
+    found = stop.evidence()
+    assert found.draws.tolist() == [5, 16, 16]
+    assert found.values[0] == 0.02
+    assert (found.values[1:] * 41).round(6).tolist() == [1 + stop.high[1], 1 + stop.high[2]]
+    assert 0 < stop.low[2] < stop.high[2] < 40

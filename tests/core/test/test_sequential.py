@@ -13,7 +13,8 @@ from scipy.stats import binom
 import butfor
 from butfor.evaluation import hypotheses as core_draws
 from butfor.inference.selection import bh
-from butfor.inference.sequential import besag_clifford, p_sequential, share_in_vain
+from butfor.inference.sequential import Sequential, Stopping, besag_clifford, p_sequential, share_in_vain
+from butfor.inference.statistics import PartialEvidence
 from butfor.run import tests
 from butfor.tabular import from_values
 from calibration_checks import batches
@@ -614,3 +615,99 @@ def test_parts_of_a_round_come_as_jobs_that_are_alike_or_block_by_block(by_part)
         column = int(job.block.subset.name[1])
         assert job.inputs.tolist() == ([1, 2, 3, 4, 5] if column == 0 else [0, 1, 3, 4, 5])
         assert job.rows.tolist() == [2 * i + column for i in job.inputs]
+
+
+def state(size=4, h=2, **settings):
+    """A run of the test whose rule rejects p <= .2."""
+    stopping = Stopping(h, 40, lambda p, family: family & (p <= 0.2), **settings)
+    return Sequential(size, stopping)
+
+
+def counted(test, rows, hits, counts=None):
+    nothing = np.zeros(len(rows), np.int64)
+    test.count(
+        np.array(rows), np.array(hits, bool), nothing * 1.0, nothing, None if counts is None else np.array(counts)
+    )
+
+
+def test_what_waits_is_open_but_not_drawn():
+    test = state(waits=lambda p, family, chosen: np.array([True, False, True, False]))
+    assert test.next_batch() == 8
+    counted(test, range(4), [[1] * 8, [0] * 8, [0, 1] + [0] * 6, [0, 1] + [0] * 6])
+    chosen, goes_on = test.look()
+    assert chosen.tolist() == [False, True, False, False]  # p = 2 / 2, 2 / 10, 2 / 9, 2 / 9
+    assert goes_on
+    assert test.open.tolist() == [False, False, True, True]
+    assert test.waiting.tolist() == [False, False, True, False]  # the first is closed: it waits for nothing
+    assert test.drawn.tolist() == [False, False, False, True]
+    assert test.evidence(True).open.tolist() == [False, False, False, True]  # what waits will never be chosen as it is
+
+
+def test_what_is_rejected_is_drawn_on_while_it_may_sharpen_a_bound():
+    test = state(deep=0.1)
+    test.next_batch()
+    counted(test, range(4), [[0] * 8] * 4)  # p = .2
+    chosen, goes_on = test.look()
+    assert chosen.all()
+    assert goes_on
+    assert test.open.all()
+    counted(test, range(4), [[0] * 10] * 4)  # p = .1
+    assert not test.look()[1]
+    assert not test.open.any()
+
+
+def test_drawing_ends_where_nothing_open_could_be_rejected_even_at_best():
+    seen = []
+    at_best = {"at_best": lambda p, family: seen.append(p.copy()) or (p <= 0.04)}
+    test = state(2, **at_best)
+    test.next_batch()
+    counted(test, [0, 1], [[1] + [0] * 7, [1, 1] + [0] * 6])
+    assert test.look()[1] is False  # at best 2 / (40 + 2 - 1) = .049
+    assert seen[0].tolist() == [2 / 41, 1.0]  # frozen at the second draw
+    test = state(2, **at_best | {"at_best": lambda p, family: p <= 0.05})
+    test.next_batch()
+    counted(test, [0, 1], [[1] + [0] * 7, [1, 1] + [0] * 6])
+    assert test.look()[1] is True
+
+
+def test_the_pilot_teaches_p_values_of_fixed_draws_or_frozen_ones():
+    learned = []
+    test = state(4, h=2, pilot=12, learn=lambda p, family: learned.append((p.copy(), family.copy())))
+    test.add_exact(PartialEvidence(np.array([3]), np.array([0.3]), np.ones(1), np.zeros(1, int), draws=5))
+    assert test.next_batch() == 12
+    counted(test, range(3), [[0] * 12, [0] * 5 + [1] + [0] * 6, [0, 1, 0, 0, 1] + [0] * 7])
+    test.look()
+    assert learned[0][0].tolist() == [1 / 13, 2 / 13, 2 / 5, 0.3]
+    test.look()
+    assert len(learned) == 1
+    found = test.evidence(False)
+    assert found.surprise.tolist() == [1.0, 1 - 1 / 12, 1 - 2 / 5, 0.7]
+    assert found.draws.tolist() == [12, 12, 5, 5]
+
+
+def test_what_hardly_any_draw_passes_is_given_up():
+    test = state(3, picked=True)
+    test.drawn_each = 20_000
+    hits, counts = np.zeros((3, 20_000), bool), np.zeros((3, 20_000), bool)
+    counts[0, :1], counts[1, :2] = True, True  # one in 20,000 is too few, two are enough, none is hopeless
+    counted(test, range(3), hits, counts)
+    assert test.drawable.tolist() == [False, True, False]
+    assert test.open.tolist() == [False, True, False]
+    assert test.values.tolist() == [1.0, 2 / 4, 1.0]
+
+
+def test_without_a_single_draw_that_passed_there_is_no_evidence_unless_drawing_was_interrupted():
+    for interrupted in (True, False):
+        test = state(2, picked=True)
+        counted(test, [0, 1], [[0] * 8] * 2, [[1] * 8, [0] * 8])
+        found = test.evidence(interrupted)
+        assert found.drawable.tolist() == [True, interrupted]
+        assert found.open.tolist() == [False, interrupted]
+
+
+def test_draws_left_go_on_at_the_pace_of_exceedances():
+    test = state(3, h=4)
+    test.draws, test.exceeded = np.array([10, 10, 10]), np.array([1, 0, 2])
+    assert test.draws_left() == 30 + 10 + 10  # 3 more at one in 10; none yet: as many again; 2 more at one in 5
+    test.draws[0] = 20
+    assert test.draws_left() == 20 + 10 + 10  # up to the cap of 40
