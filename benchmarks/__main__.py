@@ -36,6 +36,7 @@ from benchmarks import (
     table1,
     texts,
     trees,
+    truth,
     where,
     zoom,
 )
@@ -62,6 +63,7 @@ STUDIES: dict[str, ModuleType] = {
     "peers": peers,
     "stability": stability,
     "trees": trees,
+    "truth": truth,
     "speed": speed,
     "scale": scale,
     "zoom": zoom,
