@@ -34,7 +34,7 @@ SHAPES = (np.array([[1, 0], [1, 1], [1, 0]]), np.array([[1, 0], [1, 0], [1, 1]])
 PLACES = ((1, 1), (4, 5))  # upper left corners, as published
 LEAST = 0.01  # conditional standard deviations by which a pixel must differ from the background to count
 USED = 0.01  # of the spread of the output over images: a pixel whose redraw moves it less is not used
-REDRAWS = 200
+REDRAWS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def _placed(shape: Any, at: tuple[int, ...]) -> Floats:
 # Models: dense layers, whatever they were trained as
 
 MODELS = ("logistic", "MLP", "CNN")
-ROWS, STEPS, BATCH, HIDDEN, CHANNELS = 8000, 400, 256, 32, 8
+ROWS, STEPS, BATCH, HIDDEN, CHANNELS = 8000, 400, 256, 32, 4
 
 
 def output(rows: Any, weights: Network) -> Floats:

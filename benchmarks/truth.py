@@ -16,16 +16,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from benchmarks.attributions import Task, applies, captum_scores, shap_kernel, shap_permutation
 from benchmarks.figures import Figures, ProgressTo, checked_names, installed, mean_error, mean_rates, rates
-from benchmarks.tetrominoes import GROUNDS, MODELS, SCENARIOS, SIDE, Ground, Scenario, Tetrominoes
-from benchmarks.tetrominoes import USED, moved, output, trained
+from benchmarks.tetrominoes import (
+    GROUNDS,
+    MODELS,
+    SCENARIOS,
+    SIDE,
+    USED,
+    Ground,
+    Scenario,
+    Tetrominoes,
+    moved,
+    output,
+    trained,
+)
+from benchmarks.where import kept
 from butfor import Progress, Result, explain, global_importance
 from butfor.evaluation.progress import reporting
 from butfor.inference.selection import bh
@@ -34,10 +47,11 @@ from butfor.streams import stream
 from butfor.tabular import from_values, gaussian, residual
 from butfor.types import Bools, Floats
 
-ALPHA, INPUTS, EXPLAINED, BATCHES, REFERENCE = 0.1, 20, 8, 2, 500
+ALPHA, INPUTS, EXPLAINED, REFERENCE = 0.1, 16, 5, 300
 PACKAGES = ("shap", "lime", "captum", "hidimstat", "quantus", "scikit-learn", "torch")
 Truths = dict[str, Bools]  # planted, used, tested: (n, d) each
 Values = Callable[..., Floats]
+Samplers = dict[tuple[str, int], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,80 +70,90 @@ class Cell(Task):
         return np.asarray(self.usual[:count])
 
 
+Made = tuple[Cell, Values, float | None]  # with what a sampler draws, and the accuracy of an image model
+
+
 def run(
     runs: int = 3,
     seed: int = 0,
     scenarios: Sequence[str] = (*SCENARIOS, "units"),
-    tables: int = 20,
+    tables: int = 10,
+    lines: Path | None = None,
     progress: ProgressTo = None,
 ) -> Figures:
     """Train `runs` models a cell; measure our false discoveries, scores beside peers, and `tables` for the global one.
 
-    A cell is a scenario, a background and a model that can learn it, or a unit case.
+    A cell is a scenario, a background and a model that can learn it, or a unit case. `lines` is a file that gets a line
+    for each cell as soon as it is done; what it has is not measured again.
     """
     scenarios = checked_names("scenarios", scenarios, (*SCENARIOS, "units"))
     makers = [maker for name in scenarios for maker in _makers(name)]
-    errors: list[Figures] = []
-    scores: list[Figures] = []
+    cells: list[Figures] = []
+    samplers: Samplers = {}
     with reporting(progress) as report:
-        samplers: dict[tuple[object, int], Any] = {}  # what is fitted depends on the background alone
         for done, (names, maker) in enumerate(makers):
             report(Progress(", ".join(names.values()), done, len(makers)))
-            cells = [[maker(one, batch) for batch in range(BATCHES)] for one in range(seed, seed + runs)]
-            of_cell, learnt = one_cell(cells, samplers, str(names.get("ground") or names["scenario"]))
-            errors += [{**names, **row} for row in of_cell["errors"]]
-            scores += [{**names, "accuracy": learnt, **row} for row in of_cell["scores"]]
+            given: Figures = {**names, "runs": runs, "seed": seed}
+            cells.append(kept(lines, given, partial(one_cell, maker, names, range(seed, seed + runs), samplers)))
         report(Progress("global question", len(makers), len(makers)))
-        answered = [row for name in WORLDS for row in global_question(name, tables, seed)] if tables else []
+        asked: list[Figures] = [{"columns": name, "tables": tables, "seed": seed} for name in WORLDS if tables]
+        answered = [kept(lines, one, partial(global_question, **one)) for one in asked]
+    errors, scores = ([row for cell in cells for row in cell[part]] for part in ("errors", "scores"))
     versions = {name: version for name in PACKAGES if (version := installed(name)) is not None}
-    sizes = {"alpha": ALPHA, "inputs": INPUTS, "explained": EXPLAINED, "batches": BATCHES, "reference": REFERENCE}
-    met = {"fdr_within_bound": all(row["met"] for row in errors)}
-    return {**met, "sizes": sizes, "versions": versions, "errors": errors, "scores": scores, "global": answered}
+    sizes = {"alpha": ALPHA, "inputs": INPUTS, "explained": EXPLAINED, "reference": REFERENCE}
+    figures: Figures = {"fdr_within_bound": all(row["met"] for row in errors), "sizes": sizes, "versions": versions}
+    return {
+        **figures,
+        "errors": errors,
+        "scores": scores,
+        "global": [row for one in answered for row in one["methods"]],
+    }
 
 
-def _makers(scenario: str) -> list[tuple[dict[str, str], Callable[[int, int], tuple[Cell, Values, float]]]]:
+def _makers(scenario: str) -> list[tuple[dict[str, str], Callable[[int], Made]]]:
     if scenario == "units":
         return [({"scenario": name}, partial(unit_cell, name)) for name in UNITS]
-    made = []
+    made: list[tuple[dict[str, str], Callable[[int], Made]]] = []
     for ground in GROUNDS:
         for model in MODELS:
             if model != "logistic" or scenario == "linear":  # the other scenarios are beyond a linear model
                 names = {"scenario": scenario, "ground": ground, "model": model}
-                made.append((names, partial(image_cell, scenario, ground, model)))  # type: ignore[arg-type]
+                made.append((names, partial(image_cell, cast(Scenario, scenario), ground, model)))
     return made
 
 
-def one_cell(
-    cells: list[list[tuple[Cell, Values, float]]], samplers: dict[tuple[object, int], Any], background: str
-) -> tuple[dict[str, list[Figures]], float]:
-    """Return our error rates, a row a sampler; the scores of all methods, a row a method; and the mean accuracy."""
+def one_cell(maker: Callable[[int], Made], names: dict[str, str], seeds: Sequence[int], samplers: Samplers) -> Figures:
+    """Return our error rates, a row a sampler, and the scores of all methods, a row a method."""
     chosen: dict[str, list[dict[str, dict[str, float]]]] = {}
     scored: dict[str, list[Figures]] = {}
-    for of_run in cells:
-        for at, (cell, values, _) in enumerate(of_run):
-            fitted = samplers.setdefault((background, cell.seed), residual(cell.plain))
-            for name, sampler, subsets in (
-                ("oracle", from_values(values), "columns"),
-                ("fitted", fitted, "columns"),
-                ("fitted, zoom", fitted, None),
-            ):
-                result = tested(cell, sampler, subsets)
-                chosen.setdefault(name, []).append(judged(result, cell))
-                if at == 0 and subsets:
-                    scored.setdefault(f"butfor, {name}", []).append(scores_of(by_column(result, cell), cell))
-        cell = of_run[0][0]
+    accuracy = []
+    for seed in seeds:
+        cell, values, right = maker(seed)
+        accuracy += [] if right is None else [right]
+        key = names.get("ground", names["scenario"]), seed  # what is fitted depends on the background alone
+        fitted = samplers.setdefault(key, residual(cell.plain))
+        tests = {"oracle": (from_values(values), "columns"), "fitted": (fitted, "columns")}
+        for name, (sampler, subsets) in {**tests, "fitted, zoom": (fitted, None)}.items():
+            result = tested(cell, sampler, subsets)
+            chosen.setdefault(name, []).append(judged(result, cell))
+            if subsets:
+                scored.setdefault(f"butfor, {name}", []).append(scores_of(by_column(result, cell), cell))
         for name, method in PEERS.items():
             if name != "DeepLIFT" or applies(cell, name):
-                scored.setdefault(name, []).append(scores_of(method(_first(cell)), cell))
+                scores = method(replace(cell, inputs=cell.inputs[:EXPLAINED]))
+                scored.setdefault(name, []).append(scores_of(scores, cell))
     errors = []
     for name, each in chosen.items():
-        row: Figures = {"sampler": name}
+        row: Figures = {**names, "sampler": name}
         for truth in each[0]:
             for rate in ("fdr", "tpr"):
                 row[f"{rate}, {truth}"], row[f"{rate}_se, {truth}"] = mean_error([one[truth][rate] for one in each])
         errors.append(row | {"met": row["fdr, tested"] <= ALPHA + 2 * row["fdr_se, tested"]})
-    scores = [{"method": name, **_mean(each)} for name, each in scored.items()]
-    return {"errors": errors, "scores": scores}, float(np.mean([of_run[0][2] for of_run in cells]))
+    learnt = {"accuracy": float(np.mean(accuracy))} if accuracy else {}
+    return {
+        "errors": errors,
+        "scores": [{**names, **learnt, "method": name, **_mean(of)} for name, of in scored.items()],
+    }
 
 
 def tested(cell: Cell, sampler: object, subsets: str | None) -> Result:
@@ -210,10 +234,10 @@ def _mean(rows: list[Figures]) -> Figures:
 # Images
 
 
-def image_cell(scenario: Scenario, ground: Ground, model: str, seed: int, batch: int) -> tuple[Cell, Values, float]:
+def image_cell(scenario: Scenario, ground: Ground, model: str, seed: int) -> Made:
     """Return a trained model with images and their truths, the oracle's values, and the accuracy on 2,000 images."""
     world = Tetrominoes(scenario, ground)
-    rng = stream(seed, "truth", scenario, ground, model, batch)
+    rng = stream(seed, "truth", scenario, ground, model)
     predict = partial(output, weights=(weights := trained(model, world, seed)))
     images, _, patterns = world.images(rng, INPUTS)
     others, labels, _ = world.images(rng, 2000)
@@ -231,17 +255,10 @@ def _truths(planted: Bools, used: Bools, unusual: Bools) -> Truths:
     return {"planted": planted, "used": used, "tested": used & unusual}
 
 
-def _first(cell: Cell) -> Cell:
-    from dataclasses import replace
-
-    return replace(cell, inputs=cell.inputs[:EXPLAINED])
-
-
 # Unit cases: 12 independent columns, of which some inputs have some that are unusual
 
 WIDTH, SHARE, SHIFT, RARE = 12, 0.2, 4.0, 0.002
 WEIGHTS = np.array([1.0, 1.5, 2.0, 2.5, 3.0, 3.5])
-
 
 
 @dataclass(frozen=True)
@@ -291,9 +308,9 @@ def usual_rows(ones: Floats, rng: np.random.Generator, count: int) -> Floats:
     return np.where(np.isnan(ones), normal, uniform < np.nan_to_num(ones)).astype(np.float64)
 
 
-def unit_cell(name: str, seed: int, batch: int) -> tuple[Cell, Values, float]:
+def unit_cell(name: str, seed: int) -> Made:
     """Return a unit case with its inputs: a normal column is moved up, a rarely missing one is missing."""
-    unit, rng = UNITS[name], stream(seed, "unit", name, batch)
+    unit, rng = UNITS[name], stream(seed, "unit", name)
 
     def values(inputs: Any, subset: Any, draws: int, rng: np.random.Generator) -> Floats:
         return usual_rows(unit.ones[subset.index], rng, len(inputs) * draws)
@@ -304,7 +321,7 @@ def unit_cell(name: str, seed: int, batch: int) -> tuple[Cell, Values, float]:
     truths = _truths(planted, unit.used(inputs), planted)
     plain, others = (usual_rows(unit.ones, stream(seed, "unit", name, what), 2000) for what in ("plain", "others"))
     given = (name, seed, inputs, unit.model, from_values(values), truths["tested"])
-    return Cell(*given, truths=truths, plain=plain[:REFERENCE], usual=others), values, float("nan")
+    return Cell(*given, truths=truths, plain=plain[:REFERENCE], usual=others), values, None
 
 
 # Peers: each gives a number to every column of every input, and no error rate
@@ -376,19 +393,19 @@ def world(name: str, rng: np.random.Generator, count: int) -> tuple[Floats, Floa
     return x, 1.5 * x[:, 0] * x[:, 1] + 1.5 * np.abs(x[:, 2]) + noise
 
 
-def global_question(name: str, tables: int, seed: int) -> list[Figures]:
+def global_question(columns: str, tables: int, seed: int) -> Figures:
     """Return FDR and TPR of each method over tables of 300 rows, with a forest of 300 others."""
     from sklearn.ensemble import RandomForestRegressor
 
     pairs: dict[str, list[tuple[Bools, Bools]]] = {method: [] for method in GLOBAL}
     for table in range(tables):
-        rng = stream(seed, "global", name, table)
-        (x, y), (rows, response) = world(name, rng, ROWS), world(name, rng, ROWS)
+        rng = stream(seed, "global", columns, table)
+        (x, y), (rows, response) = world(columns, rng, ROWS), world(columns, rng, ROWS)
         forest = RandomForestRegressor(50, min_samples_leaf=3, random_state=table, n_jobs=1).fit(x, y)
         for method, chosen in GLOBAL.items():
             with warnings.catch_warnings(action="ignore"):
-                pairs[method].append((chosen(forest, x, y, rows, response, table), WORLDS[name]))
-    return [{"columns": name, "method": method, "tables": tables, **mean_rates(of)} for method, of in pairs.items()]
+                pairs[method].append((chosen(forest, x, y, rows, response, table), WORLDS[columns]))
+    return {"methods": [{"columns": columns, "method": name, **mean_rates(of)} for name, of in pairs.items()]}
 
 
 def ours(forest: Any, x: Floats, _: Floats, rows: Floats, y: Floats, seed: int, fitted: Any = residual) -> Bools:
@@ -409,7 +426,7 @@ def cfi(forest: Any, x: Floats, _: Floats, rows: Floats, y: Floats, seed: int) -
 
 
 def sobol_cpi(forest: Any, x: Floats, _: Floats, rows: Floats, y: Floats, seed: int) -> Bools:
-    """Sobol-CPI (Reyero Lobo, Neuvial & Thirion 2025): the loss of the mean prediction over linear redraws, a t-test."""
+    """Sobol-CPI (Reyero Lobo, Neuvial & Thirion 2025): the loss of the mean output over linear redraws, a t-test."""
     from scipy.stats import ttest_1samp
 
     rng, p = np.random.default_rng(seed), np.ones(COLUMNS)
@@ -444,7 +461,9 @@ def shap_inference(forest: Any, x: Floats, _: Floats, rows: Floats, __: Floats, 
     from scipy.stats import ttest_1samp
 
     halves = [
-        shap.TreeExplainer(forest, part, feature_perturbation="interventional").shap_values(rows, check_additivity=False)
+        shap.TreeExplainer(forest, part, feature_perturbation="interventional").shap_values(
+            rows, check_additivity=False
+        )
         for part in (x[:50], x[50:100])
     ]
     return bh(ttest_1samp(halves[0] * halves[1], 0.0, alternative="greater").pvalue, ALPHA)

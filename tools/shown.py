@@ -86,6 +86,7 @@ SCOPES: dict[str, Callable[[], Scope]] = {  # what each page takes for granted; 
     "docs/running.md": dict,
     "docs/coming-from.md": dict,
     "docs/gallery.md": questions,
+    "docs/referees.md": dict,
 }
 
 
