@@ -37,6 +37,7 @@ from benchmarks import (
     texts,
     treatment,
     trees,
+    truth,
     where,
     zoom,
 )
@@ -64,6 +65,7 @@ STUDIES: dict[str, ModuleType] = {
     "peers": peers,
     "stability": stability,
     "trees": trees,
+    "truth": truth,
     "speed": speed,
     "scale": scale,
     "zoom": zoom,

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.figures import ROOT, Figures, assets_folder
 from butfor import Result, image
 from butfor.image.region import Image, mask_of
-from butfor.image.where import FINE, _nearest
+from butfor.image.where import FINE, nearest
 from butfor.inference.statistics import softmax
 from butfor.types import Array, Bools, Floats, Model
 
@@ -111,7 +111,7 @@ def false_and_true(known: Known, result: Result) -> dict[str, bool]:
     assert result.located is not None
     assert result.moved is not None
     cells = result.located.cells
-    full = result.located.labels[0][_nearest(SIDE, FINE)][:, _nearest(SIDE, FINE)]
+    full = result.located.labels[0][nearest(SIDE, FINE)][:, nearest(SIDE, FINE)]
     matters = np.isin(cells.label, full[known.read])
     drops = np.array([known.drop(mask_of(block.subset, SIDE, SIDE)) for block in result.hypotheses.blocks])
     small = drops <= LITTLE + 1e-9

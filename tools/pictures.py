@@ -171,8 +171,45 @@ def trees() -> None:
     ax.legend(fontsize=8)
 
 
+def truth() -> None:
+    """False discovery rates of our tests, cell by cell; precision at n of every method for two truths."""
+    _, axes = plt.subplots(1, 3, figsize=(7.4, 3.2), width_ratios=(1, 1.2, 1.2))
+    samplers = ("oracle", "fitted", "fitted, zoom")
+    for at, sampler in enumerate(samplers):
+        of = sorted(
+            (row["fdr, tested"], 2 * row["fdr_se, tested"])
+            for row in figures("truth", "errors")
+            if row["sampler"] == sampler
+        )
+        places = [at - 0.35 + 0.7 * one / max(1, len(of) - 1) for one in range(len(of))]
+        x, error = zip(*of, strict=True)
+        axes[0].errorbar(x, places, xerr=error, fmt="o", color=OURS, markersize=2.5, linewidth=0.6)
+    axes[0].axvline(0.1, color=LIMIT, linestyle="--", linewidth=0.8)
+    axes[0].set(yticks=range(3), xlim=(-0.02, None), title="ours: FDR, 2 s.e.", ylim=(2.6, -0.6))
+    axes[0].set_yticklabels(samplers, fontsize=7)
+    rows, methods = figures("truth", "scores"), list(dict.fromkeys(row["method"] for row in figures("truth", "scores")))
+    parts = {"white": OURS, "correlated": THEIRS, "unit cases": "#777777"}
+    for ax, kind, title in ((axes[1], "planted", "planted by the generator"), (axes[2], "tested", "used, and unusual")):
+        for place, method in enumerate(methods):
+            of_method = [row for row in rows if row["method"] == method and row[f"precision, {kind}"] is not None]
+            for shift, (part, colour) in zip((-0.22, 0.0, 0.22), parts.items(), strict=True):
+                values = [row[f"precision, {kind}"] for row in of_method if row.get("ground", "unit cases") == part]
+                ax.plot(values, [place + shift] * len(values), ".", color=colour, markersize=4, alpha=0.5)
+                if values:
+                    ax.plot(
+                        sum(values) / len(values), place + shift, "|", color=colour, markersize=9, markeredgewidth=2
+                    )
+        ax.set(yticks=range(len(methods)), xlim=(-0.03, 1.03), ylim=(len(methods) - 0.4, -0.6), title=title)
+        ax.set_yticklabels(methods if ax is axes[1] else [], fontsize=7)
+        ax.set_xlabel("precision at n", fontsize=8)
+    for part, colour in parts.items():
+        axes[2].plot([], [], "|", color=colour, markersize=9, markeredgewidth=2, label=part)
+    axes[2].figure.legend(fontsize=7, ncol=3, loc="outside lower right")
+
+
 PICTURES: dict[str, Callable[[], None]] = {
-    draw.__name__: draw for draw in (table1, sequential, nulls, referee, shifted, decisions, questions, cost, trees)
+    draw.__name__: draw
+    for draw in (table1, sequential, nulls, referee, shifted, decisions, questions, cost, trees, truth)
 }
 
 

@@ -77,6 +77,7 @@ SCOPES: dict[str, Callable[[], Scope]] = {  # what each page takes for granted; 
     "docs/running.md": dict,
     "docs/coming-from.md": dict,
     "docs/validation.md": dict,
+    "docs/referees.md": dict,
 }
 
 

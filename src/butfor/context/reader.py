@@ -60,7 +60,7 @@ class SmallReader:
 
     @property
     def identity(self) -> str:
-        """What tells it from other models."""
+        """Name of the model and its settings, by which runs tell it from others."""
         return f"small reader, temperature {self.temperature:g}"
 
     def __repr__(self) -> str:
