@@ -433,9 +433,10 @@ def _extra_trees(seen: Floats, targets: Floats, judged: Floats, leaf: int, seed:
     tree, which makes as many copies and checks as take longer than such small trees."""
     from sklearn import config_context
     from sklearn.tree import ExtraTreeRegressor
+    from sklearn.utils import check_random_state
 
-    known, asked = np.ascontiguousarray(seen, np.float32), np.ascontiguousarray(judged, np.float32)
-    seeds = np.random.RandomState(seed).randint(2**31 - 1, size=RANK_TREES).tolist()
+    known, wanted = np.ascontiguousarray(seen, np.float32), np.ascontiguousarray(judged, np.float32)
+    seeds = check_random_state(seed).randint(2**31 - 1, size=RANK_TREES).tolist()
     predicted, importance = np.zeros((len(judged), targets.shape[1])), [np.zeros(seen.shape[1])]
     with config_context(assume_finite=True, skip_parameter_validation=True):
         for one in seeds:
