@@ -442,7 +442,7 @@ def _extra_trees(seen: Floats, targets: Floats, judged: Floats, leaf: int, seed:
         for one in seeds:
             tree = ExtraTreeRegressor(min_samples_leaf=leaf, max_features=1 / 3, random_state=one)
             tree.fit(known, targets, check_input=False)
-            predicted += tree.tree_.value[tree.tree_.apply(asked), :, 0]
+            predicted += tree.tree_.value[tree.tree_.apply(wanted), :, 0]
             importance.append(tree.tree_.compute_feature_importances())
     return predicted / RANK_TREES, np.sum(importance, axis=0)
 
