@@ -281,14 +281,14 @@ def run(
 
 def _measured(one: Bed, seed: int, alpha: float) -> Figures:
     result, (gap, error) = one.tested(seed, alpha), situation_test(one)
-    rates, rows = result.rates, np.flatnonzero(result.asked)
+    rates, rows = result.rates, np.flatnonzero(result.compared)
     other = 1 - result.value_of[rows] if len(result.values) == 2 else result.strongest[rows]
     q, low, high = one.rates[0][rows], rates.low[rows, other], rates.high[rows, other]
     bound = result.bound(np.arange(len(one.people)))
     return {
         "accused": result.accused,
         "truth": one.truth,
-        "asked": result.asked,
+        "asked": result.compared,
         "gap": gap,
         "error": error,
         "covered": float(((low - 1e-9 <= q) & (q <= high + 1e-9)).mean()),

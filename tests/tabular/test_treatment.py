@@ -62,7 +62,7 @@ def test_set_directly_it_is_known_who_would_have_been_approved():
     otherwise = declined & (X.sex == "f") & (X.branch == "a") & (X.income - X.debt > 0)
     assert otherwise.sum() > 2
     assert (result.accused == otherwise.to_numpy()).all()
-    assert (result.asked == declined.to_numpy()).all()
+    assert (result.compared == declined.to_numpy()).all()
     table = result.table[result.accused]
     assert (table.other == "m").all()
     assert table.direct.all()
@@ -167,9 +167,9 @@ def test_any_change_counts_where_no_decision_is_favourable():
     near = (model(X)[:, 0] > 0) != (X.income - X.debt + (X.sex == "m") > 0)
     assert result.favourable is None
     assert (result.accused == near.to_numpy()).all()
-    asked = treatment(model, X, REFERENCE, **legitimate, favourable=lambda decided: decided == 0)
-    assert set(asked.table[asked.accused].value) == {"m"}
-    assert (asked.accused == (near & (X.sex == "m")).to_numpy()).all()
+    compared = treatment(model, X, REFERENCE, **legitimate, favourable=lambda decided: decided == 0)
+    assert set(compared.table[compared.accused].value) == {"m"}
+    assert (compared.accused == (near & (X.sex == "m")).to_numpy()).all()
 
 
 def test_a_classifier_is_asked_by_the_names_of_its_classes():
@@ -204,7 +204,7 @@ def test_the_same_bits_however_it_is_run(more, through_hours):
 
 def test_another_seed_draws_others(through_hours):
     other = treatment(by_hours, X, REFERENCE, **PROXY, seed=1)
-    assert (other.rates.share[other.asked] != through_hours.rates.share[other.asked]).any()
+    assert (other.rates.share[other.compared] != through_hours.rates.share[other.compared]).any()
 
 
 def test_people_who_are_appended_change_nothing_for_the_others(through_hours):
@@ -229,14 +229,14 @@ def test_a_run_that_is_cut_short_goes_on(tmp_path, through_hours):
 
     with pytest.raises(KeyboardInterrupt):
         treatment(Stops(40), X, REFERENCE, **PROXY, run_dir=tmp_path / "run", batch_rows=200)
-    asked = len(calls)
+    compared = len(calls)
     calls.clear()
     again = treatment(Stops(10_000), X, REFERENCE, **PROXY, run_dir=tmp_path / "run", batch_rows=200)
     pd.testing.assert_frame_equal(again.table, through_hours.table)
     calls_in_all = len(calls)
     calls.clear()
     treatment(Stops(10_000), X, REFERENCE, **PROXY, batch_rows=200)
-    assert asked == 41
+    assert compared == 41
     assert calls_in_all < len(calls)
 
 
@@ -274,8 +274,8 @@ def test_values_that_are_not_plausible_are_not_asked_about():
     rows, reference = pregnant(X), pregnant(REFERENCE)
     result = treatment(by_sex, rows, reference, **ASKED, legitimate=["pregnant"])
     declined = by_sex(rows) <= 0
-    assert not (result.asked & rows.pregnant).any()
-    assert (result.asked == (declined & ~rows.pregnant).to_numpy()).all()
+    assert not (result.compared & rows.pregnant).any()
+    assert (result.compared == (declined & ~rows.pregnant).to_numpy()).all()
     note = next(note for note in result.notes if note.code == "treatment-implausible")
     assert note.values["count"] == (declined & rows.pregnant).sum()
     assert "Not asked" in result.summary()
@@ -286,7 +286,7 @@ def test_rare_values_are_left_out():
     rows.iloc[:2, 0] = "x"
     reference.iloc[:4, 0] = "x"
     result = treatment(by_hours, rows, reference, **PROXY)
-    assert not result.asked[:2].any()
+    assert not result.compared[:2].any()
     assert np.isnan(result.rates.p[:, result.values.index("x")]).all()
     assert next(note for note in result.notes if note.code == "treatment-rare").values["values"] == ["x"]
 
@@ -357,8 +357,8 @@ def test_rounding_is_no_treatment():
 
     flips = {(noisy(X.iloc[:k]) > 0.5).sum() for k in (50, 100, 150)}
     assert len(flips) > 1
-    asked = {"attribute": "sex", "legitimate": ["income"], "decide": lambda outputs: outputs > 0.5}
-    assert not treatment(noisy, X, REFERENCE, **asked, batch_rows=13).accused.any()
+    compared = {"attribute": "sex", "legitimate": ["income"], "decide": lambda outputs: outputs > 0.5}
+    assert not treatment(noisy, X, REFERENCE, **compared, batch_rows=13).accused.any()
 
 
 MISSING = X.assign(sex=X.sex.where(np.arange(200) != 3))

@@ -286,21 +286,21 @@ def treatment(
             drop = [one for one in _split(columns.drop) if one not in beside]
             columns = replace(columns, drop=drop or None, features=[*given, *beside] if given else None)
         read = columns.read_tables(box, **vars(rows), clusters=clusters, reference_groups=reference_groups)
-        typed_settings, asked = library_settings(settings, box), dict[str, Any](attribute=named)
+        typed_settings, compared = library_settings(settings, box), dict[str, Any](attribute=named)
         frames = [read.data, read.reference]
         if beside:
             if lacking := [one for one in named if one not in read.data.columns]:
                 raise InputError(f"--attribute: there is no column {lacking[0]!r}")
             values = [frame[named].astype(str).agg(" / ".join, axis=1).where(frame[named].notna().all(axis=1))
                       for frame in frames]  # fmt: skip
-            asked = {"attribute": values[0].rename(" x ".join(named)), "reference_attribute": values[1]}
+            compared = {"attribute": values[0].rename(" x ".join(named)), "reference_attribute": values[1]}
             frames = [frame.drop(columns=beside) for frame in frames]
         with kept(typed_settings.pop("run_dir", None), output.out) as run_dir:
             result = run(
                 box,
                 frames[0],
                 frames[1],
-                **asked,
+                **compared,
                 legitimate=_split(legitimate) or None,
                 proxies=_split(proxies) or None,
                 favourable=_favourable(favourable, wrap(box).classes, decides="decide" in settings),

@@ -62,8 +62,6 @@ class Treatment:
 
     Attributes
     ----------
-    accused : bool array (n,)
-        Of each person, in the order of the data: the decision would have been otherwise but for the attribute.
     guarantee : Guarantee
         The promise, with its assumption.
     notes : tuple of Note
@@ -95,11 +93,11 @@ class Treatment:
 
     @property
     def accused(self) -> Bools:
-        """Who is treated otherwise (n,), with the false discovery rate over people under control."""
+        """Who is treated otherwise (n,), in the order of the data; a share alpha of them wrongly, on average."""
         return self.accusation.accused
 
     @property
-    def asked(self) -> Bools:
+    def compared(self) -> Bools:
         """Who was asked about (n,): without a favourable decision, and with another value that is plausible."""
         return np.asarray(~np.isnan(self.accusation.p))
 
@@ -108,7 +106,7 @@ class Treatment:
         """The other value (n,) with the strongest evidence; -1: none was asked."""
         p, share = np.where(np.isnan(self.rates.p), 2.0, self.rates.p), np.nan_to_num(self.rates.share)
         order = np.lexsort((-share, p), axis=1)[:, 0]
-        return np.where(self.asked, order, -1)
+        return np.where(self.compared, order, -1)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -126,7 +124,7 @@ class Treatment:
             "person": list(self.people),
             "value": [self.values[v] for v in self.value_of],
             "decision": list(self.decisions),
-            "asked": self.asked,
+            "asked": self.compared,
             "other": [None if v < 0 else self.values[v] for v in best],
         }
         for name, array in (("flip", rates.share), ("flip_low", rates.low), ("flip_high", rates.high)):
@@ -160,8 +158,8 @@ class Treatment:
         table = []
         for v, label in enumerate(self.values):
             members = self.value_of == v
-            counts = (int(members.sum()), int((members & self.asked).sum()), int((members & self.accused).sum()))
-            table.append((label, *counts, self.bound(members & self.asked), *self.mean[v]))
+            counts = (int(members.sum()), int((members & self.compared).sum()), int((members & self.accused).sum()))
+            table.append((label, *counts, self.bound(members & self.compared), *self.mean[v]))
         names = ["value", "people", "asked", "accused", "at_least", "difference", "difference_low", "difference_high"]
         return pd.DataFrame(table, columns=names)
 
@@ -237,11 +235,11 @@ class Treatment:
 
     def lines(self) -> tuple[str, ...]:
         """Return the answer, the decision first: at most ten lines."""
-        roles, asked, count = self.roles, self.asked, int(self.accused.sum())
+        roles, compared, count = self.roles, self.compared, int(self.accused.sum())
         decided = [(sum(one == name for one in self.decisions), name) for name in sorted(set(self.decisions))]
         lines = [f"{len(self.people):,} people: {', '.join(f'{number:,} {name}' for number, name in decided)}."]
-        of = f"{int(asked.sum()):,}" + ("" if self.favourable is None else f" not {self.favourable}")
-        least = self.bound(np.flatnonzero(asked)) if asked.any() else 0
+        of = f"{int(compared.sum()):,}" + ("" if self.favourable is None else f" not {self.favourable}")
+        least = self.bound(np.flatnonzero(compared)) if compared.any() else 0
         surely = f" (at least {least:,} with 95 % confidence)" if count else ""
         lines.append(f"Treated otherwise but for {roles.attribute}: {count:,} of {of}{surely}.")
         if count:
@@ -251,8 +249,8 @@ class Treatment:
             each = [f"{value} {number:,} of {total:,}" for value, number, total in numbers if total]
             lines.append(f"By {roles.attribute}: {', '.join(each)}{' ...' if len(groups) > 4 else ''}.")
             lines.append(self._how())
-        if roles.proxies and asked.any():
-            members = np.bincount(self.value_of[asked], minlength=len(self.values))
+        if roles.proxies and compared.any():
+            members = np.bincount(self.value_of[compared], minlength=len(self.values))
             means = [
                 f"{self.values[v]} {{:+.0f}} ({{:+.0f}} to {{:+.0f}})".format(*100 * self.mean[v])
                 for v in np.argsort(-members, kind="stable")[:3].tolist()
@@ -265,7 +263,7 @@ class Treatment:
         )
         proxies = f" Redrawn with it: {shortened(roles.proxies, 4)}." if roles.proxies else ""
         lines.append(f"As they are: {', '.join(fixed) or 'nothing'}.{proxies}")
-        left = int((self.eligible & ~asked).sum())
+        left = int((self.eligible & ~compared).sum())
         if left:
             lines.append(f"Not asked: {left:,}, for whom no other value of {roles.attribute} is plausible.")
         lines.append(self._promise())

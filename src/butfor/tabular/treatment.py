@@ -556,8 +556,8 @@ def _measured(
     first = arms.hypotheses(0)
 
     def described() -> dict[str, str]:
-        asked = (people.value_of, people.labels, vars(people.roles), people.reference.values, repr(favourable))
-        about = {"treatment": content_digest([str(one) if isinstance(one, dict) else one for one in asked]).hex()}
+        compared = (people.value_of, people.labels, vars(people.roles), people.reference.values, repr(favourable))
+        about = {"treatment": content_digest([str(one) if isinstance(one, dict) else one for one in compared]).hex()}
         return manifest(first, model_name(model), wrapped.call, size, settings) | about
 
     with (
@@ -576,28 +576,28 @@ def _measured(
         plain = Evaluator(wrapped.call, size, seen.outputs.shape[1], meter, engine=kept.engine, remembered=kept.model)
         named = deciding.named(seen.outputs)
         eligible = ~deciding.favours(named) if favourable is not None else np.ones(len(named), bool)
-        asked, notes = _asked(people, eligible, _plausible(people, reference_groups), sampler)
+        compared, notes = _asked(people, eligible, _plausible(people, reference_groups), sampler)
         look = LookForOtherwise(deciding, seen.outputs, seen.rounding)
-        direct = np.zeros(asked.shape, bool)
+        direct = np.zeros(compared.shape, bool)
         if people.roles.columns and seen.odd != "random":
-            direct = _set(arms, asked, look, partial(_outputs_at, kept.model, table, size, meter))
+            direct = _set(arms, compared, look, partial(_outputs_at, kept.model, table, size, meter))
         if people.roles.proxies:
-            arms, of_draws = _calibrated(arms, asked)
+            arms, of_draws = _calibrated(arms, compared)
             notes += of_draws
-            other, rates_kept = _drawn(arms, asked, look, plain, settings)
+            other, rates_kept = _drawn(arms, compared, look, plain, settings)
         else:
-            zeros = np.zeros(int(asked.sum()))
-            other = FlipShare(zeros.astype(np.int64), direct[asked].astype(float), zeros)
+            zeros = np.zeros(int(compared.sum()))
+            other = FlipShare(zeros.astype(np.int64), direct[compared].astype(float), zeros)
             rates_kept = FlipShare(zeros.astype(np.int64), zeros, zeros)
         kept.finish()
     silent = any(note.code == "treatment-not-calibrated" for note in notes)
     notes = [*model_notes(seen), *notes, *fixed_note(people.roles), *_notes_on_rows(people, settings)]
-    rates, contrast = _rates(people, asked, other, rates_kept, direct, settings.level, silent=silent)
+    rates, contrast = _rates(people, compared, other, rates_kept, direct, settings.level, silent=silent)
     clusters = None if settings.groups is None else _codes(settings.groups)
     accusation = accuse(p_of_people(rates.p), settings.alpha, 1 - ERROR, clusters)
-    of_person = np.nonzero(asked)[0]
+    of_person = np.nonzero(compared)[0]
     mean = [
-        mean_contrast(contrast.take(np.flatnonzero(people.value_of[of_person] == v))) for v in range(asked.shape[1])
+        mean_contrast(contrast.take(np.flatnonzero(people.value_of[of_person] == v))) for v in range(compared.shape[1])
     ]
     return Treatment(
         people=tuple(table.index),
@@ -613,7 +613,7 @@ def _measured(
         alpha=settings.alpha,
         level=settings.level,
         notes=tuple(notes),
-        guarantee=_promise(people, arms, settings, int(asked.any(axis=1).sum()), silent=silent),
+        guarantee=_promise(people, arms, settings, int(compared.any(axis=1).sum()), silent=silent),
         rows=meter.rows,
     )
 
@@ -651,21 +651,21 @@ def _deciding(hypotheses: Hypotheses, settings: Settings, seen: Probe, wrapped: 
 def _asked(people: People, eligible: Bools, plausible: Bools, sampler: object) -> tuple[Bools, list[Note]]:
     """Return which other values (n, V) are asked of whom, and what is said of the others."""
     rows, notes, name = np.arange(len(people.value_of)), list[Note](), people.roles.attribute
-    asked = np.broadcast_to(eligible[:, None], plausible.shape).copy()
-    asked[rows, people.value_of] = False
+    compared = np.broadcast_to(eligible[:, None], plausible.shape).copy()
+    compared[rows, people.value_of] = False
     if people.roles.proxies and sampler is None:
         rare = np.bincount(people.reference_values, minlength=len(people.labels)) < LEAST_ROWS
         if rare.any():
             named = [people.labels[v] for v in np.flatnonzero(rare)]
             notes.append(Note("treatment-rare", "limit", {"attribute": name, "values": named, "least": LEAST_ROWS}))
-        asked[:, rare] = False
-        asked[rare[people.value_of]] = False
-    wanted = asked.any(axis=1)
-    asked &= plausible
-    if left := int((wanted & ~asked.any(axis=1)).sum()):
+        compared[:, rare] = False
+        compared[rare[people.value_of]] = False
+    wanted = compared.any(axis=1)
+    compared &= plausible
+    if left := int((wanted & ~compared.any(axis=1)).sum()):
         values = {"attribute": name, "count": left, "total": int(wanted.sum()), "share": PLAUSIBLE}
         notes.append(Note("treatment-implausible", "warning" if left == wanted.sum() else "limit", values))
-    return asked, notes
+    return compared, notes
 
 
 def _outputs_at(model: Model, table: Table, size: int, meter: Meter, items: TableItems, rows: Ints) -> Floats:
@@ -678,18 +678,20 @@ def _outputs_at(model: Model, table: Table, size: int, meter: Meter, items: Tabl
     return np.concatenate(parts)
 
 
-def _set(arms: Arms, asked: Bools, look: LookForOtherwise, outputs_at: Callable[[TableItems, Ints], Floats]) -> Bools:
+def _set(
+    arms: Arms, compared: Bools, look: LookForOtherwise, outputs_at: Callable[[TableItems, Ints], Floats]
+) -> Bools:
     """Return whether the attribute alone, set to each value, changes the decision (n, V)."""
-    direct = np.zeros(asked.shape, bool)
-    for v in range(asked.shape[1]):
-        rows = np.flatnonzero(asked[:, v])
+    direct = np.zeros(compared.shape, bool)
+    for v in range(compared.shape[1]):
+        rows = np.flatnonzero(compared[:, v])
         if rows.size:
             direct[rows, v] = look.otherwise(rows, outputs_at(arms.items(v), rows)[:, None])[:, 0]
     return direct
 
 
 def _drawn(
-    arms: Arms, asked: Bools, look: LookForOtherwise, plain: Evaluator, settings: Settings
+    arms: Arms, compared: Bools, look: LookForOtherwise, plain: Evaluator, settings: Settings
 ) -> tuple[FlipShare, FlipShare]:
     """Return how often decisions are otherwise under other values, of the pairs that are asked, and under one's value.
 
@@ -697,9 +699,9 @@ def _drawn(
     their p-value is 1 unless even that accuses them.
     """
     value_of, most = arms.people.value_of, settings.test.draws or DRAWS
-    hypotheses = [arms.hypotheses(v) for v in range(asked.shape[1])]
+    hypotheses = [arms.hypotheses(v) for v in range(compared.shape[1])]
     counts = [Otherwise(look) for _ in hypotheses]
-    first, open_ = min(FIRST, most), asked
+    first, open_ = min(FIRST, most), compared
     slack = 2 * np.sqrt(settings.level * (1 - settings.level) / first)
     plain.counter.stage("decision", None)
     for number, size in enumerate((first, most - first)):
@@ -714,17 +716,17 @@ def _drawn(
             if jobs and size:
                 replace(plain, watchers=(counted,)).watch(one, jobs)
         shares = np.stack([one.flips / np.maximum(one.draws, 1) for one in counts], axis=1)
-        open_ = asked & (shares > settings.level - slack)
+        open_ = compared & (shares > settings.level - slack)
     fits = [fit_of(one) for one in hypotheses]
     error = np.stack([np.zeros(len(value_of)) if fit is None else 1 / fit.rows + fit.leverage for fit in fits], axis=1)
     draws = np.stack([one.draws for one in counts], axis=1)
-    person, other = np.nonzero(asked)
+    person, other = np.nonzero(compared)
     return tuple(  # type: ignore[return-value]
         FlipShare(draws[person, v], shares[person, v], error[person, v]) for v in (other, value_of[person])
     )
 
 
-def _calibrated(arms: Arms, asked: Bools) -> tuple[Arms, list[Note]]:
+def _calibrated(arms: Arms, compared: Bools) -> tuple[Arms, list[Note]]:
     """Return arms whose draws follow the other columns of the reference (METHODS 18 b), with a note where none do.
 
     The model is not asked. Where the fit on all rows fails, each value gets a fit on the rows that have it: those know
@@ -733,11 +735,13 @@ def _calibrated(arms: Arms, asked: Bools) -> tuple[Arms, list[Note]]:
     sampler, people = arms.samplers[0], arms.people
     if not isinstance(sampler, TableSampler) or sampler.reference is None or (fault := _fault(arms, [0])) is None:
         return arms, []
-    used = np.flatnonzero(asked.any(axis=0) | np.isin(np.arange(asked.shape[1]), people.value_of[asked.any(axis=1)]))
-    rows = [np.flatnonzero(people.reference_values == v) for v in range(asked.shape[1])]
+    used = np.flatnonzero(
+        compared.any(axis=0) | np.isin(np.arange(compared.shape[1]), people.value_of[compared.any(axis=1)])
+    )
+    rows = [np.flatnonzero(people.reference_values == v) for v in range(compared.shape[1])]
     if sampler.refit is not None and all(len(rows[v]) >= LEAST_STRATUM for v in used):
         known = {int(v): replace(sampler.refit(sampler.reference.take(rows[v])), order=sampler.order) for v in used}
-        strata = replace(arms, samplers=tuple(known.get(v, sampler) for v in range(asked.shape[1])))
+        strata = replace(arms, samplers=tuple(known.get(v, sampler) for v in range(compared.shape[1])))
         if _fault(strata, used.tolist()) is None:
             note = Note(
                 "treatment-by-value",
@@ -761,15 +765,22 @@ def _fault(arms: Arms, values: Sequence[int]) -> int | None:
 
 
 def _rates(
-    people: People, asked: Bools, other: FlipShare, rates_kept: FlipShare, direct: Bools, level: float, *, silent: bool
+    people: People,
+    compared: Bools,
+    other: FlipShare,
+    rates_kept: FlipShare,
+    direct: Bools,
+    level: float,
+    *,
+    silent: bool,
 ) -> tuple[Rates, FlipContrast]:
     """Return everything by person and value, and the pairs that were asked."""
     contrast = FlipContrast(other, rates_kept)
-    person = np.nonzero(asked)[0]
+    person = np.nonzero(compared)[0]
 
     def full(of_pairs: Floats, of_person: Floats | None = None) -> Floats:
-        made = np.full(asked.shape, np.nan)
-        made[asked] = of_pairs
+        made = np.full(compared.shape, np.nan)
+        made[compared] = of_pairs
         if of_person is not None:
             made[person, people.value_of[person]] = of_person
         return made
