@@ -76,6 +76,12 @@ def read_bounded(path: Path, what: str, most: int = MOST_FILE) -> bytes:
     return content
 
 
+def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Return the key by which names of files are sorted: b2 before b10."""
+    parts = re.findall(r"\d+|\D+", name.lower())
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name
+
+
 def read_json(path: Path, what: str) -> Any:
     """Read a UTF-8 file of JSON; an error is one sentence.
 

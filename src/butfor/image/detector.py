@@ -49,7 +49,7 @@ class Yolo:
         check_image(image)
         known = self.classes or _own_names(self.graph)
         side = _size(self.graph)
-        layout = _layout(self.graph, side, len(known))
+        layout = _layout(self.graph, self.graph.digest, side, len(known))
         height, width = image.shape[:2]
         scale = min(side[0] / height, side[1] / width)
         across, down = max(1, round(width * scale)), max(1, round(height * scale))
@@ -146,12 +146,8 @@ def _feed(graph: Graph, padded: Image, layout: Layout) -> dict[str, Array]:
     return {entry.name: np.ascontiguousarray(pixels.transpose(2, 0, 1)[None], dtype=kind)}
 
 
-def _layout(graph: Graph, side: tuple[int, int], classes: int) -> Layout:
-    return _layout_of(graph, graph.digest, side, classes)
-
-
 @lru_cache(maxsize=8)
-def _layout_of(graph: Graph, digest: str, side: tuple[int, int], classes: int) -> Layout:  # noqa: ARG001 - the key
+def _layout(graph: Graph, digest: str, side: tuple[int, int], classes: int) -> Layout:  # noqa: ARG001 - the key
     """Return the layout that the outputs on a grey image have."""
     blank = np.full((*side, 3), GREY, np.uint8)
     return layout_of(graph.run(_feed(graph, blank, Layout("plain"))), side, classes)
@@ -181,31 +177,23 @@ def layout_of(outputs: Sequence[Array], side: tuple[int, int], classes: int = 0)
         # 4 sides, each a distribution over at least 5 distances; with YOLO all columns are a box and classes
         if not transposed and rows_ == sum(counts) and (columns == classes + 32 or (not classes and len(strides) == 4)):
             return Layout("nanodet", strides=strides)
-    if columns == 6 and not transposed and rows_ not in _anchored(side):
+    anchored = sum(cells[8, 16, 32])
+    if columns == 6 and not transposed and rows_ not in (anchored, 3 * anchored):
         return Layout("corners")
     if columns < 5 or (classes and columns not in (classes + 4, classes + 5)):
-        raise ModelError(
-            f"the detector's output has shape {shapes[0]}"
-            + (f" for {classes} classes" if classes else "")
-            + f"; expected {FORMATS}"
-        )
+        of = f" for {classes} classes" if classes else ""
+        raise ModelError(f"the detector's output has shape {shapes[0]}{of}; expected {FORMATS}")
     objectness = columns == classes + 5 if classes else not transposed
     if not objectness:
         return Layout("plain", transposed)
-    anchor_free = rows_ == sum(cells[8, 16, 32])  # YOLOv5 and v7 have three anchors a cell
     sizes = (output.T if transposed else output)[:, 2:4]
-    if anchor_free:  # logarithms of sizes are negative somewhere
+    if rows_ == anchored:  # YOLOv5 and v7 have three anchors a cell; logarithms of sizes are negative somewhere
         return Layout("yolox", transposed, (8, 16, 32) if (sizes < 0).any() else ())
     return Layout("objectness", transposed)
 
 
 def _cells(side: tuple[int, int], strides: Sequence[int]) -> list[int]:
     return [-(-side[0] // stride) * -(-side[1] // stride) for stride in strides]
-
-
-def _anchored(side: tuple[int, int]) -> set[int]:
-    cells = sum(_cells(side, (8, 16, 32)))
-    return {cells, 3 * cells}
 
 
 def _centres(side: tuple[int, int], strides: Sequence[int], offset: float) -> tuple[Floats, Floats]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from butfor.models.wrap import loaded, one_line
 from butfor.results.record import ImageInputs
 from butfor.run.proposed import NamedItems, check_names
 from butfor.types import Array, InputError, warn_user
+from butfor.untrusted import natural_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -256,11 +256,7 @@ def folder(
     files = [file for file in (root.rglob("*") if recursive else root.iterdir()) if file.is_file()]
     by_name = {file.relative_to(root).as_posix(): file for file in files if not file.name.startswith(".")}
 
-    def natural(name: str) -> tuple[list[tuple[int, str]], str]:
-        parts = re.findall(r"\d+|\D+", name.lower())
-        return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name
-
-    names = sorted((name for name in by_name if name.lower().endswith(SUFFIXES)), key=natural)
+    names = sorted((name for name in by_name if name.lower().endswith(SUFFIXES)), key=natural_order)
     if not names:
         deeper = any(file.name.lower().endswith(SUFFIXES) for file in root.rglob("*"))
         advice = "the directories inside have some: use recursive=True" if deeper else f"expected {', '.join(SUFFIXES)}"

@@ -176,8 +176,6 @@ def _alike(blocks: Sequence[Block], most: int) -> Iterator[list[Block]]:
         by_subset.setdefault(id(block.subset), []).append(block)
     joined = [
         replace(parts[0], stop=parts[-1].stop, rows=np.concatenate([block.rows for block in parts]))
-        if parts[1:]
-        else parts[0]
         for parts in by_subset.values()
     ]
     for _, same in groupby(joined, key=lambda block: (block.start, block.stop)):

@@ -283,17 +283,21 @@ def _record(
     task: ImportanceRun, plan: Plan, described: dict[str, Any], passes: int, check: SamplerCheck | None
 ) -> RunRecord:
     hypotheses, sampler, outcomes = task.hypotheses, task.hypotheses.sampler, plan.inside.outcomes
+    table, fitted = task.table, sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
+    if isinstance(fitted, TableSampler) and fitted.reference is not None:  # columns that repeat each other there
+        table = replace(table, values=fitted.in_data_order(fitted.reference.values))
+    checked = None
+    if check is not None:
+        checked = CheckRecord(check.subset_names, tuple(map(str, check.verdicts)), check.ok, check.sentence)
     importance = ImportanceRecord(
         inputs=len(hypotheses.items),
         passes=passes,
         fit=plan.fit,
         loss=described.pop("loss", None),
         classes=described.pop("classes", ()),
-        stand_ins=tuple(map(tuple, stand_ins_of(sampler, task.table))),
+        stand_ins=tuple(map(tuple, stand_ins(table))),
         why=str(sampler.why) if isinstance(sampler, TableSampler | CrossFitted) and sampler.why else None,
-        check=None
-        if check is None
-        else CheckRecord(check.subset_names, tuple(map(str, check.verdicts)), check.ok, check.sentence),
+        check=checked,
     )
     return RunRecord(
         draws=plan.draws,
@@ -775,14 +779,6 @@ def check_on_reference(
     )
     alike = np.unique(rows.values, axis=0, return_inverse=True)[1].reshape(-1)
     return check_on(cross_fitted(sampler, rows, alike, len(subsets), seed), rows, subsets, seed)
-
-
-def stand_ins_of(sampler: object, table: Table) -> list[list[str]]:
-    """Return columns that repeat each other in the reference of the sampler; of a known one in the data."""
-    values, fitted = table.values, sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
-    if isinstance(fitted, TableSampler) and fitted.reference is not None:
-        values = fitted.in_data_order(fitted.reference.values)
-    return stand_ins(replace(table, values=values))
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,6 +162,14 @@ def _linkage(strength: Floats) -> Any:
     return linkage((1 - strength)[np.triu_indices(len(strength), 1)], "average")
 
 
+def _linked(strength: Floats, least: float) -> list[Ints]:
+    """Return groups of columns that are associated at least so strongly, single ones among them."""
+    from scipy.cluster.hierarchy import fcluster
+
+    labels = fcluster(_linkage(strength), 1 - least, "distance")
+    return [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
+
+
 def _cuts(table: Table, columns: Ints, together: Sequence[Cell], strength: Floats | None) -> list[list[Cell]]:
     from scipy.cluster.hierarchy import fcluster
 
@@ -196,13 +204,9 @@ def stand_ins(table: Table, least: float = 0.8) -> list[list[str]]:
     >>> stand_ins(butfor.tabular.table.as_table(rows, "reference"))
     [['x0', 'x1']]
     """
-    from scipy.cluster.hierarchy import fcluster
-
     if not 2 <= len(table.columns) <= MOST_COMPARED:
         return []
-    labels = fcluster(_linkage(associations(table)), 1 - least, "distance")
-    groups = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
-    return [[table.columns[j] for j in group] for group in groups if len(group) > 1]
+    return [[table.columns[j] for j in group] for group in _linked(associations(table), least) if len(group) > 1]
 
 
 TOLD = 0.5  # association from which columns are tested as a group
@@ -221,8 +225,6 @@ def told_groups(table: Table) -> list[Subset]:
     >>> [group.name for group in told_groups(butfor.tabular.table.as_table(rows, "reference"))]
     ['x0, x1, x2, x3']
     """
-    from scipy.cluster.hierarchy import fcluster
-
     width = len(table.columns)
     if not 3 <= width <= MOST_COMPARED:
         return []
@@ -234,10 +236,8 @@ def told_groups(table: Table) -> list[Subset]:
     inverse = np.linalg.inv(centred.T @ centred + 0.1 * len(numbers) / len(rows) * np.eye(len(numbers)))
     scale, both = np.sqrt(np.diag(inverse)), np.ix_(numbers, numbers)
     strength[both] = np.clip(np.maximum(strength[both], np.abs(inverse) / np.outer(scale, scale)), 0, 1)
-    labels = fcluster(_linkage(strength), 1 - TOLD, "distance")
-    cells = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
     groups = []
-    for cell in (cell for cell in cells if 1 < len(cell) < width):
+    for cell in (cell for cell in _linked(strength, TOLD) if 1 < len(cell) < width):
         names = [table.columns[j] for j in cell]
         more = f" and {len(names) - MOST_KEYED} more" if len(names) > MOST_KEYED else ""
         groups.append(Subset(f"{', '.join(names[:MOST_KEYED])}{more}", cell))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from butfor.types import InputError
-from butfor.untrusted import MOST_FILE, parse_json, read_bounded
+from butfor.untrusted import MOST_FILE, natural_order, parse_json, read_bounded
 
 USUAL = ("text", "review", "sentence", "content", "body", "comment", "document")  # names of a column of texts
 FORMS = "expected a .csv, .tsv, .jsonl, .json or .txt file, a directory of .txt files, or - for standard input"
@@ -75,14 +74,9 @@ def load_texts(
         return {where: content} if whole else _named(_lines(content, where), column, name, where)
     path, where = Path(source).expanduser(), str(source)
     if path.is_dir():
-
-        def natural(file: Path) -> tuple[list[tuple[int, str]], str]:  # b2 before b10
-            parts = re.findall(r"\d+|\D+", file.name.lower())
-            return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], file.name
-
         texts: dict[int | str, str | UnreadableFile] = {}
         files = [file for file in path.iterdir() if file.suffix.lower() == ".txt" and not file.name.startswith(".")]
-        for file in sorted(files, key=natural):
+        for file in sorted(files, key=lambda file: natural_order(file.name)):
             try:
                 texts[file.name] = _decoded(read_bounded(file, "the text"), str(file))
             except InputError as error:
