@@ -251,18 +251,17 @@ def test_a_killed_run_asks_a_server_nothing_again(serve, tmp_path):
     def command(folder):
         return [sys.executable, "-c", KILLED, json.dumps(given | {"run_dir": str(tmp_path / folder)})]
 
-    running = subprocess.Popen(command("run"), stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(server.bodies) < 15 and time.monotonic() < deadline:
+    answers, running = tmp_path / "run" / "answers.jsonl", subprocess.Popen(command("run"), stdout=subprocess.DEVNULL)
+    while running.poll() is None and (not answers.exists() or answers.read_bytes().count(b"\n") < 10):
         time.sleep(0.005)
     running.kill()
     running.wait()
     time.sleep(0.2)
-    kept = (tmp_path / "run" / "answers.jsonl").read_bytes().count(b"\n")
+    kept = answers.read_bytes().count(b"\n")
     before = len(server.bodies)
     assert 0 <= before - kept <= 4  # under way: of 4 at a time
     calls, table = json.loads(subprocess.run(command("run"), capture_output=True, text=True, check=True).stdout)
-    assert len(server.bodies) - before == calls
+    assert len(server.bodies) - before == calls > 0
     after = len(server.bodies)
     whole, expected = json.loads(subprocess.run(command("new"), capture_output=True, text=True, check=True).stdout)
     assert len(server.bodies) - after == whole == calls + kept
