@@ -335,16 +335,16 @@ def data_section(case: Case) -> Section:
                     "Columns counted whose values lie mostly beyond the reference's range by half of it, spread 20 "
                     "times more or less, have unknown categories, or fit another column of the reference far better.",
                     float(len(flagged)), "<=", 0,
-                    "; ".join(flagged.values())),
+                    "; ".join(flagged.values()) + "." * bool(flagged)),
         Requirement("D-2", name, "Rows of the data are not rows of the reference.",
                     "Share of rows of the data that are in the reference, too.",
-                    shared, "<=", 0.05, "" if shared is not None else "rows of the reference repeat each other, too"),
+                    shared, "<=", 0.05, "" if shared is not None else "Rows of the reference repeat each other, too."),
         Requirement("D-3", name, "Rows of the reference are independent, or reference_groups says which are not.",
                     f"Share of {pairs} rows that lie closer to a row of another group than their redrawn version does "
                     "(a half is expected); repeated rows and columns that name clusters are looked for.",
                     1.0 if clustered else closer, "<=", CLOSER,
                     "; ".join(map(str, clustered))
-                    or ("rows lie too close together, or the sampler is wrong" if pairs else "too few columns")),
+                    or ("Rows lie too close together, or the sampler is wrong." if pairs else "Too few columns.")),
     )  # fmt: skip
     count = "" if groups is None else f" in {len(np.unique(groups))} groups (reference_groups)"
     text = (
@@ -490,12 +490,12 @@ def sampler_section(case: Case) -> Section:
         Requirement("S-1", name, "Counterfactuals follow how each column depends on the others.",
                     "Conditional control: can trees predict the rank of left-out values among their draws from the "
                     "other columns? Smallest p-value over columns (Bonferroni).",
-                    tested, ">=", LEVEL, f"the clearest is {worst}" if tested is not None else "too few rows to tell"),
+                    tested, ">=", LEVEL, f"The clearest is {worst}." if tested is not None else "Too few rows."),
         Requirement("S-2", name, "Counterfactuals look like rows that the sampler has not seen.",
                     f"{len(held_out)} left-out rows against 99 draws each: ranks, shape, trees; columns called wrong "
                     f"(a right sampler is called wrong in at most {_percent(HELD_OUT_ALPHA)} of checks).",
-                    wrong, "<=", 0, "fewer than 50 rows can be left out" if checked is None
-                    else "" if checked.ok else checked.sentence),
+                    wrong, "<=", 0, "Fewer than 50 rows can be left out." if checked is None
+                    else "" if checked.ok else f"In words: {checked.sentence}."),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     for k, one in enumerate(subsets):
@@ -536,7 +536,7 @@ def memory_section(case: Case) -> Section:
         f"Outputs on up to 200 reference rows against up to 8 redrawn versions of each, {len(scores)} times; median of "
         "|z| of the part that no smooth function explains.",
         figure, "<=", SEEN_Z,
-        "no parts can be redrawn, or trees tell redrawn rows from real ones" if figure is None
+        "No parts can be redrawn, or trees tell redrawn rows from real ones." if figure is None
         else "A model is too sure of rows it was fitted on; give rows that it has not seen.",
     )  # fmt: skip
     text = (
@@ -589,7 +589,7 @@ def size_section(case: Case) -> Section:
         Requirement("N-2", name, "Features: the same for result.features.",
                     f"The same splits; splits in which any feature is chosen. Binomial limit at chance {LEVEL:g}.",
                     any_features if some else None, "<=", most_features,
-                    "" if some else "features need 20 rows on either side"),
+                    "" if some else "Features need 20 rows on either side."),
         Requirement("N-3", name, f"p-values at or below {TAIL_P:g} are not frequent.",
                     f"Share of them in each split; one-sided lower limit of the mean over splits (Student's t, level "
                     f"{LEVEL:g}). Mean: {_percent(float(np.mean(shares)))}.",
@@ -689,7 +689,7 @@ def power_section(case: Case) -> Section:
     count = len(picked)
     null_runs = sum(share > 0 for share in hit[0.0])
     most = int(binom.isf(LEVEL, count, case.alpha)) if count else 0
-    none = "the reference has no column of numbers with ten values" if not count else ""
+    none = "The reference has no column of numbers with ten values." if not count else ""
     planted = (
         f"Of {count} columns, one at a time: a planted model whose output is that column alone, and left-out rows of "
         "the reference in which it is raised by {} of its standard deviations given the other columns"
@@ -811,7 +811,7 @@ def _covers(name: str, id: str, required: str, how: str, *, covered: Sequence[Co
     shares = np.array([one.hits / one.of for one in covered if one.of])
     if len(shares) < 2:
         return Requirement(
-            id, name, required, how, None, ">=", NOMINAL, "fewer than two simulated references gave intervals"
+            id, name, required, how, None, ">=", NOMINAL, "Fewer than two simulated references gave intervals."
         )
     mean = float(shares.mean())
     high = mean + float(stdtrit(len(shares) - 1, 1 - LEVEL)) * float(shares.std(ddof=1)) / np.sqrt(len(shares))
@@ -943,7 +943,7 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
         required = f"Seeds agree on what is {words}."
         if kind not in kinds:
             requirements.append(
-                Requirement(id, name, required, how, None, ">=", AGREE, "there is no decision (decide)")
+                Requirement(id, name, required, how, None, ">=", AGREE, "There is no decision (decide).")
             )
             continue
         agreement, differ = agreement_of(kinds[kind])
@@ -987,28 +987,30 @@ class Stage:
 STAGES = {
     one.name: one
     for one in (
-        Stage("model", "The model is a function of a row", {"M-1": "Same rows.", "M-2": "Order.", "M-3": "Batches."}),
-        Stage("data", "The data beside the reference", {"D-1": "Columns fit.", "D-3": "Rows are independent."}),
-        Stage("sampler", "The sampler of counterfactuals", {"S-1": "They follow other columns.", "S-2": "They fit."}),
-        Stage("memory", "Memory of the reference", {"K-1": "The model has not seen the reference."}),
-        Stage("size", "Size under the null, on this reference", {"N-1": "Rows.", "N-2": "Features."}),
-        Stage("power", "Power at planted effects, on this reference", {"P-1": "Rows.", "P-2": "Over all rows."}),
-        Stage("coverage", "Coverage of intervals", {"V-1": "Flips.", "V-2": "Moves.", "V-3": "Enough."}),
-        Stage("stability", "Stability over seeds", {"T-1": "Unusual.", "T-2": "Decisive.", "T-3": "Moves."}),
+        Stage("model", "The model is a function of a row", {"M-1": "The same rows get the same outputs."}),
+        Stage("data", "The data beside the reference", {"D-1": "Columns of the data are those of the reference."}),
+        Stage("sampler", "The sampler of counterfactuals", {"S-2": "Counterfactuals look like left-out rows."}),
+        Stage("memory", "Memory of the reference", {"K-1": "The model was not fitted on the reference."}),
+        Stage("size", "Size under the null, on this reference", {"N-1": "Nothing is chosen where nothing differs."}),
+        Stage("power", "Power at planted effects, on this reference", {"P-1": "Planted effects are found."}),
+        Stage(
+            "coverage",
+            "Coverage of intervals",
+            {f"V-{k}": f"Intervals of {what} hold the truth." for k, what in enumerate(SHOWN.values(), 1)},
+        ),
+        Stage("stability", "Stability over seeds", {"T-1": "Seeds agree."}),
     )
 }
 
 
-def untested(name: str, why: str) -> Section:
-    """Return the section of a stage that could not run; its requirements count as failed."""
+def untested(name: str, why: str, *, failed: bool = False) -> Section:
+    """Return the section of a stage that did not run, or `failed`."""
     stage = STAGES[name]
-    return Section(
-        name, stage.title, (why,),
-        tuple(
-            Requirement(id, name, required, "Not tested.", None, "<=", 0, why, failed=True)
-            for id, required in stage.ids.items()
-        ),
-    )  # fmt: skip
+    requirements = tuple(
+        Requirement(id, name, required, "Not tested.", None, "<=", 0, why, failed=failed)
+        for id, required in stage.ids.items()
+    )
+    return Section(name, stage.title, (why,), requirements)
 
 
 def guarded(name: str, section: Callable[[], Section]) -> Section:
@@ -1016,4 +1018,4 @@ def guarded(name: str, section: Callable[[], Section]) -> Section:
     try:
         return section()
     except (InputError, ModelError) as error:
-        return untested(name, f"It ended with an error: {error}")
+        return untested(name, f"It ended with an error: {error}", failed=True)

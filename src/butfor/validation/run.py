@@ -7,7 +7,7 @@ import json
 import platform
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -96,13 +96,14 @@ class Validation:
         return pd.DataFrame(self.facts["requirements"]).set_index("id")
 
     def summary(self) -> str:
-        """Return the verdict, and a line for each requirement that was not met or not tested."""
+        """Return the verdict, what failed and what could not be tested."""
         lines = [f"Validation: {self.headline}"]
-        for one in self.facts["requirements"]:
-            if one["status"] != "passed":
-                figure = "" if one["figure"] is None else f" ({number(one['figure'])}, {bound(one)})"
-                why = f" {one['why'][:200]}" if one["why"] else ""
-                lines.append(f"{one['status']:<11} {one['id']}  {one['required']}{figure}{why}")
+        failed = [one for one in self.facts["requirements"] if one["status"] == "failed"]
+        for one in failed:
+            figure = "" if one["figure"] is None else f" ({number(one['figure'])}, {bound(one)})"
+            lines.append(f"failed {one['id']}: {one['required'].rstrip('.')}{figure}. {one['why'][:200]}".rstrip())
+        other = _by_reason([one for one in self.facts["requirements"] if one["status"] == "not tested"])
+        lines += [f"not tested {', '.join(ids)}: {why}" for why, ids in other.items()]
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -379,7 +380,7 @@ def _finite(requirement: Requirement) -> Requirement:
     """Return a requirement without a figure, and failed, where that is no finite number: JSON has none."""
     if requirement.figure is None or np.isfinite(requirement.figure):
         return requirement
-    return replace(requirement, figure=None, failed=True, why=f"the figure is {requirement.figure}")
+    return replace(requirement, figure=None, failed=True, why=f"The figure is {requirement.figure}.")
 
 
 def _counts(result: Result) -> dict[str, int]:
@@ -518,10 +519,19 @@ def render(facts: Mapping[str, Any], seal: str) -> str:
         seal=seal,
         headline=headline(facts),
         by_section=by_section,
+        untested=_by_reason([one for one in facts["requirements"] if one["status"] == "not tested"]),
         facts_file=FACTS,
         names=NAMES,
     )
     return re.sub("[\ud800-\udfff\x00]", "�", page)
+
+
+def _by_reason(requirements: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the numbers of requirements that were not tested, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for one in requirements:
+        reasons.setdefault(one["why"], []).append(one["id"])
+    return reasons
 
 
 # Verification
