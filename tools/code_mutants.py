@@ -418,7 +418,7 @@ def tried(mutant: Mutant, tree: Path, tests: dict[str, Any], most: float) -> dic
         return {**row, "caught by": None, "seconds": 0.0}
     write(path, planted(source, mutant))
     try:
-        cpu = 20 + 3 * sum(tests[name]["seconds"] for name in wanted)
+        cpu = 10 + 3 * sum(tests[name]["seconds"] for name in wanted)
         done = run_tests(tree, sorted({name.split("::")[0] for name in wanted}), Watch(wanted, "-x"), cpu)
     finally:
         write(path, source)

@@ -38,6 +38,24 @@ def test_q_is_at_most_alpha_exactly_where_the_rule_chooses(above):
 def test_simes_rejects_a_p_value_at_its_threshold():
     assert simes_bounds([(1 - 0.95) * SLACK])([0]) == 1
     assert simes_bounds([(1 - 0.95) * SLACK * 1.001])([0]) == 0
+    alpha = (1 - 0.95) * SLACK
+    assert (
+        simes_bounds([alpha / 2, alpha])([0, 1]) == 2
+    )  # p_(1) = alpha / 2 and p_(2) = alpha: both are equal to theirs
+
+
+def test_what_is_closed_counts_no_more_though_its_batch_goes_on():
+    test = Sequential(2, Stopping(2, 40, lambda p, family: np.zeros(2, bool)))
+    rows, nothing = np.arange(2), np.zeros(2)
+    for counted in (None, np.ones((2, 4), bool)):  # batches in parts, with and without draws that do not count
+        hits = np.array([[0, 1, 1, 0], [0, 0, 0, 1]], bool)
+        test.count(rows, hits, nothing, nothing.astype(int), counted)
+        assert test.draws[0] == 3
+        assert test.values[0] == 2 / 3
+    assert test.exceeded.tolist() == [2, 2]
+    assert test.draws[1] == 8
+    test.count(rows, np.ones((2, 4), bool), nothing, nothing.astype(int))
+    assert test.values.tolist() == [2 / 3, 2 / 8]
 
 
 def test_no_family_of_one_input_and_resolution_is_that_of_another():
