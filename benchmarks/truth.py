@@ -156,7 +156,7 @@ def one_cell(maker: Callable[[int], Made], names: dict[str, str], seeds: Sequenc
     }
 
 
-def tested(cell: Cell, sampler: object, subsets: str | None) -> Result:
+def tested(cell: Cell, sampler: Any, subsets: Any) -> Result:
     """Run the default test; None: zoom, the default where there is reference data."""
     with warnings.catch_warnings(action="ignore"):
         return explain(
@@ -472,22 +472,23 @@ def shap_inference(forest: Any, x: Floats, _: Floats, rows: Floats, __: Floats, 
 def split_kci(_: Any, x: Floats, response: Floats, rows: Floats, y: Floats, seed: int, wild: int = 500) -> Bools:
     """A kernel test of conditional independence with regressions from other rows (after Pogodin et al., 2402.13196).
 
-    Kernel ridge regressions, fitted on the first rows, take out of a column and of the response what the other columns
-    tell; a Hilbert-Schmidt statistic of what is left, times a kernel of the others, is compared with random signs.
+    Kernel ridge regressions, fitted on the first rows, take out of the features of a column and of the response what
+    the other columns tell; the product of what is left, times a kernel of the others, is compared with random signs.
     """
-    from sklearn.kernel_ridge import KernelRidge
-    from sklearn.metrics.pairwise import rbf_kernel
+    from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
     rng, p = np.random.default_rng(seed), np.ones(COLUMNS)
-    scale = x.mean(axis=0), x.std(axis=0)
-    x, rows = (x - scale[0]) / scale[1], (rows - scale[0]) / scale[1]
+    mean, spread = x.mean(axis=0), x.std(axis=0)
+    x, rows, response, y = (x - mean) / spread, (rows - mean) / spread, response - response.mean(), y - response.mean()
     for column in range(COLUMNS):
         rest, others = np.delete(x, column, axis=1), np.delete(rows, column, axis=1)
-        kernels = rbf_kernel(others, gamma=1 / COLUMNS)
-        for known, left in ((x[:, column], rows[:, column]), (response, y)):
-            fit = KernelRidge(alpha=0.1, kernel="rbf", gamma=1 / COLUMNS).fit(rest, known - known.mean())
-            left = (left - known.mean() - fit.predict(others))[:, None]
-            kernels = kernels * (rbf_kernel(left / left.std()) if known is not response else left @ left.T)
+        kernels, far = rbf_kernel(others, gamma=1 / COLUMNS), rbf_kernel(rest, others, gamma=1 / COLUMNS)
+        ridge = rbf_kernel(rest, gamma=1 / COLUMNS) + 0.1 * np.eye(len(rest))
+        smooth = np.linalg.solve(ridge, far).T
+        columns = (rbf_kernel, x[:, [column]], rows[:, [column]]), (linear_kernel, response[:, None], y[:, None])
+        for kernel, known, seen in columns:
+            crossed = smooth @ kernel(known, seen)
+            kernels = kernels * (kernel(seen) - crossed - crossed.T + smooth @ kernel(known) @ smooth.T)
         np.fill_diagonal(kernels, 0.0)
         signs = rng.choice([-1.0, 1.0], (wild, len(rows)))
         null = np.einsum("wi,ij,wj->w", signs, kernels, signs, optimize=True)

@@ -116,6 +116,7 @@ def test_pixels_called_usual_are_distributed_as_in_the_background(scenario, grou
 
 def test_both_truths_of_a_linear_model():
     """By brute force: pixels with weights; not the generator's, which are two tetrominoes."""
+    pytest.importorskip("sklearn", minversion="1.8", reason="before, l1_ratio was for another solver")
     cell, _, accuracy = truth.image_cell("linear", "white", "logistic", 0)
     assert accuracy > 0.85
     weights = cell.weights[0][:, 0]
@@ -127,6 +128,7 @@ def test_both_truths_of_a_linear_model():
 
 
 def test_a_dense_network_stands_for_the_convolution_that_was_trained():
+    pytest.importorskip("torch")
     world, rows, labels, _ = images("rigid", count=1000)
     weights = trained("CNN", world, 0)
     first = weights[0].reshape(SIDE, SIDE, 4, 6, 6)
@@ -156,13 +158,17 @@ def test_scores_by_hand():
     assert truth.precision_at_n(abs(scores), true) == 1.0
     assert truth.precision_at_n(scores, true) == 0.75
     assert np.isnan(truth.precision_at_n(scores, np.zeros_like(true)))
+    ties = truth.precision_at_n(np.zeros((400, 4)), np.tile(true[0], (400, 1)))
+    assert ties == pytest.approx(0.5, abs=0.06)  # no credit for the order of the columns
+
+
+def test_closeness_by_hand():
+    pytest.importorskip("scipy", minversion="1.13")
     on, off = np.array([[0, 0, 0, 2.0]]), np.array([[1.0, 0, 0, 0]])
     corner = np.array([[False, False, False, True]])
     assert truth.closeness(on, corner, 2) == 1.0
     assert truth.closeness(off, corner, 2) == pytest.approx(0.0)  # the whole diagonal
     assert truth.closeness(on + off / 2, corner, 2) == pytest.approx(0.8)
-    ties = truth.precision_at_n(np.zeros((400, 4)), np.tile(true[0], (400, 1)))
-    assert ties == pytest.approx(0.5, abs=0.06)  # no credit for the order of the columns
 
 
 def test_rank_accuracy_is_that_of_quantus():
