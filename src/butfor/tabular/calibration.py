@@ -441,14 +441,14 @@ def _extra_trees(seen: Floats, targets: Floats, judged: Floats, leaf: int, seed:
     from sklearn import config_context
     from sklearn.tree import ExtraTreeRegressor
 
-    known, asked = np.ascontiguousarray(seen, np.float32), np.ascontiguousarray(judged, np.float32)
+    known, new = np.ascontiguousarray(seen, np.float32), np.ascontiguousarray(judged, np.float32)
     seeds = np.random.RandomState(seed).randint(2**31 - 1, size=RANK_TREES).tolist()
     predicted, importance = np.zeros((len(judged), targets.shape[1])), [np.zeros(seen.shape[1])]
     with config_context(assume_finite=True, skip_parameter_validation=True):
         for one in seeds:
             tree = ExtraTreeRegressor(min_samples_leaf=leaf, max_features=1 / 3, random_state=one)
             tree.fit(known, targets, check_input=False)
-            predicted += tree.tree_.value[tree.tree_.apply(asked), :, 0]
+            predicted += tree.tree_.value[tree.tree_.apply(new), :, 0]
             importance.append(tree.tree_.compute_feature_importances())
     return predicted / RANK_TREES, np.sum(importance, axis=0)
 
