@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
+import butfor
 from butfor.inference import features, holdout
 from butfor.inference.adaptive import SLACK, weighted_bh
 from butfor.inference.bounds import simes_bounds
@@ -17,7 +18,7 @@ from butfor.inference.irt import EarlyStop
 from butfor.inference.moves import MeanChange
 from butfor.inference.selection import Choice, Layers, bh, bonferroni
 from butfor.inference.sequential import Sequential, Stopping
-from butfor.inference.staged import Stages, above_noise, excess_interval
+from butfor.inference.staged import BOUNDARY, Stages, above_noise, excess_interval
 from butfor.inference.statistics import Rounding, StatisticSpec, Target, gather
 from butfor.types import InputError
 
@@ -221,3 +222,30 @@ def test_draws_of_a_list_are_what_is_listed_or_what_it_is_told():
     assert found.values.tolist() == [pytest.approx(0.2)]
     assert found.least.tolist() == [0.05]
     assert listed_evidence(spec, nothing, nothing, outputs, listed, draws=7).draws == 7
+
+
+def test_noise_that_is_surely_below_what_the_level_needs_is_tried_at_that():
+    stages = Stages(4, -0.3)
+    p = above_noise(stages, (4, 0), 1, 40, -0.3)  # q is 0 and b .3: shares differ by no less where at most 1 of 40 does
+    assert p == pytest.approx(BOUNDARY + binom.cdf(1, 40, 0.3), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+def test_every_subset_of_an_image_has_a_stream_of_its_own():
+    subsets_of: dict[float, set[object]] = {}
+
+    def noise(batch, subset, draws, rng):
+        subsets_of.setdefault(rng.random(), set()).add(subset.index)
+        x1, y1, x2, y2 = subset.index
+        out = [one.copy() for one in batch for _ in range(draws)]
+        for one in out:
+            one[y1:y2, x1:x2] = rng.integers(0, 255, (y2 - y1, x2 - x1, 3))
+        return out
+
+    images = list(np.random.default_rng(0).integers(0, 255, (3, 8, 8, 3), dtype=np.uint8))
+    asked = {"test": "irt", "draws": 20, "effects": None, "decide": False}
+    butfor.image.explain(
+        lambda batch: np.array([one.mean() for one in batch]), images, noise, boxes=butfor.image.grid(2), **asked
+    )
+    assert len(set().union(*subsets_of.values())) >= 4
+    assert all(len(subsets) == 1 for subsets in subsets_of.values())
