@@ -4,20 +4,23 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
-from butfor.inference import holdout
+import butfor
+from butfor.inference import features, holdout
 from butfor.inference.adaptive import SLACK, weighted_bh
 from butfor.inference.bounds import simes_bounds
 from butfor.inference.decisions import DecisionRule, FlipShare
 from butfor.inference.effects import interval
+from butfor.inference.exact import Support, listed_evidence
 from butfor.inference.few_shot import score_scale
 from butfor.inference.irt import EarlyStop
 from butfor.inference.moves import MeanChange
 from butfor.inference.selection import Choice, Layers, bh, bonferroni
 from butfor.inference.sequential import Sequential, Stopping
-from butfor.inference.staged import Stages, above_noise, excess_interval
-from butfor.inference.statistics import Rounding, gather
+from butfor.inference.staged import BOUNDARY, Stages, above_noise, excess_interval
+from butfor.inference.statistics import Rounding, StatisticSpec, Target, gather
+from butfor.types import InputError
 
 
 def test_p_at_its_threshold_is_chosen_by_every_form_of_bh():
@@ -190,3 +193,59 @@ def test_where_rivals_compete_wins_without_a_chosen_parent_are_gone_and_losses_s
     assert competing([9.0], 0.12) == [False] * 9  # with the win it were 1 / 9
     assert competing([-2.5], 0.2) == [False] * 9  # (1 + 1) / 8; without the loss 1 / 8
     assert competing([-2.5], 0.25) == [True] * 8 + [False]
+
+
+def test_folds_of_families_are_drawn_apart():
+    one, same, other = (Choice._stream(family).random(4).tolist() for family in (0, 0, 1))
+    assert one == same != other
+
+
+def test_a_feature_at_its_threshold_is_chosen_in_a_tree_too():
+    layers, p = Layers(np.zeros(1, int), np.array([-1])), np.array([0.9 * 0.1 * (1 + 0.5e-12)])
+    assert features._least_alpha(layers, p, np.ones(1, bool), 0.1, None).tolist() == [0.1]
+    assert features._least_alpha(layers, p * (1 + 1e-11), np.ones(1, bool), 0.1, None)[0] > 0.1
+
+
+@pytest.mark.parametrize("rows", [[0, 3], [-1, 0], [3]])
+def test_positions_beyond_the_hypotheses_are_refused(rows):
+    with pytest.raises(InputError, match="rows must lie between 0 and 2"):
+        simes_bounds([0.1, 0.2, 0.3])(rows)
+
+
+def test_draws_of_a_list_are_what_is_listed_or_what_it_is_told():
+    spec = StatisticSpec(Target("output"), Rounding(0.0, 0.0), "greater")
+    outputs = np.array([[[2.0], [3.0], [1.0], [0.0]]])
+    listed = Support(np.array([[0.1, 0.5, 0.3]]), np.array([0.1]), np.array([0.05]))
+    nothing = np.zeros(1, int)
+    found = listed_evidence(spec, nothing, nothing, outputs, listed)
+    assert found.draws == 3
+    assert found.values.tolist() == [pytest.approx(0.2)]
+    assert found.least.tolist() == [0.05]
+    assert listed_evidence(spec, nothing, nothing, outputs, listed, draws=7).draws == 7
+
+
+def test_noise_that_is_surely_below_what_the_level_needs_is_tried_at_that():
+    stages = Stages(4, -0.3)
+    p = above_noise(stages, (4, 0), 1, 40, -0.3)  # q is 0 and b .3: shares differ by no less where at most 1 of 40 does
+    assert p == pytest.approx(BOUNDARY + binom.cdf(1, 40, 0.3), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+def test_every_subset_of_an_image_has_a_stream_of_its_own():
+    subsets_of: dict[float, set[object]] = {}
+
+    def noise(batch, subset, draws, rng):
+        subsets_of.setdefault(rng.random(), set()).add(subset.index)
+        x1, y1, x2, y2 = subset.index
+        out = [one.copy() for one in batch for _ in range(draws)]
+        for one in out:
+            one[y1:y2, x1:x2] = rng.integers(0, 255, (y2 - y1, x2 - x1, 3))
+        return out
+
+    images = list(np.random.default_rng(0).integers(0, 255, (3, 8, 8, 3), dtype=np.uint8))
+    asked = {"test": "irt", "draws": 20, "effects": None, "decide": False}
+    butfor.image.explain(
+        lambda batch: np.array([one.mean() for one in batch]), images, noise, boxes=butfor.image.grid(2), **asked
+    )
+    assert len(set().union(*subsets_of.values())) >= 4
+    assert all(len(subsets) == 1 for subsets in subsets_of.values())
