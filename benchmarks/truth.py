@@ -270,10 +270,6 @@ class Unit:
     ones: Floats  # the share of ones; nan: a standard normal column
 
 
-def _only(rows: Floats, *parts: Any) -> Bools:
-    return np.column_stack([np.broadcast_to(part, len(rows)) for part in parts])
-
-
 def _softmax(rows: Any) -> Floats:
     """Three logits from a column each; three more columns add to all of them, which no probability shows."""
     logits = rows[:, :3] * 2 + rows[:, 3:6].sum(axis=1, keepdims=True)
