@@ -532,7 +532,7 @@ def recorded(rows: list[dict[str, Any]], possible: int, given: list[str] | None)
     command = shlex.join(["python", "-m", "tools.code_mutants", *(sys.argv[1:] if given is None else given)])
     figures = {"possible": possible, "files": counts("file"), "kinds": counts("kind"), "mutants": rows}
     text = json.dumps(record("mutants", command, {}, figures), indent=1)
-    return re.sub(r"\n {3,}", " ", re.sub(r"\n {3}\}", "}", text)) + "\n"  # a line for each row
+    return re.sub(r"\n {4,}", " ", re.sub(r"\n {3}\}", "}", text)) + "\n"  # a line for each row
 
 
 if __name__ == "__main__":

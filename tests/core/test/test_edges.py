@@ -19,7 +19,7 @@ from butfor.inference.moves import MeanChange
 from butfor.inference.selection import Choice, Layers, bh, bonferroni
 from butfor.inference.sequential import Sequential, Stopping
 from butfor.inference.staged import BOUNDARY, Stages, above_noise, excess_interval
-from butfor.inference.statistics import Rounding, StatisticSpec, Target, gather
+from butfor.inference.statistics import Rounding, StatisticSpec, Target, gather, value_set
 from butfor.types import InputError
 
 
@@ -249,3 +249,11 @@ def test_every_subset_of_an_image_has_a_stream_of_its_own():
     )
     assert len(set().union(*subsets_of.values())) >= 4
     assert all(len(subsets) == 1 for subsets in subsets_of.values())
+
+
+def test_the_centre_is_made_of_all_pilot_draws_and_of_no_others():
+    spec = StatisticSpec(Target("output"), Rounding(0.0, 0.0), "two-sided", center=2)
+    outputs = np.array([[[5.0], [1.0], [3.0], [9.0], [0.0]]])  # the input, two pilot draws, two draws
+    found = value_set(np.zeros(1, int), outputs, spec)
+    assert found.values.tolist() == [[5.0, 9.0, 0.0]]
+    assert found.statistic.tolist() == [[3.0, 7.0, 2.0]]
