@@ -98,7 +98,7 @@ def mutant_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 STYLE = """body{font:14px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}
 table{border-collapse:collapse;width:100%}tr{break-inside:avoid}
-td,th{border:1px solid #999;padding:.3em .5em;text-align:left;vertical-align:top;overflow-wrap:anywhere}
+td,th{border:1px solid #999;padding:.3em .5em;text-align:left;vertical-align:top;overflow-wrap:anywhere;min-width:5.5em}
 .sign{border-top:1px solid #000;margin-top:4em;width:28em}"""
 
 
@@ -146,9 +146,6 @@ def main(given: list[str] | None = None) -> int:
     )
     asked = parser.parse_args(given)
     mutants, junit, built = (asked.out / name for name in ("mutants.json", "junit.xml", "wheel.txt"))
-    if asked.kept and (missing := [path.name for path in (mutants, junit, built) if not path.exists()]):
-        print(f"validate_release: there is no {missing[0]} in {asked.out}; run it without --kept", file=sys.stderr)
-        return 2
     if not asked.kept:
         asked.out.mkdir(parents=True, exist_ok=True)
         for path in (mutants, junit, built):
@@ -169,6 +166,10 @@ def main(given: list[str] | None = None) -> int:
         )
         run(["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={junit}", *TESTS])
         built.write_text(run(["-m", "tools.dist"]), encoding="utf-8")
+    if missing := [path.name for path in (mutants, junit, built) if not path.exists()]:
+        how = "run it without --kept" if asked.kept else "that step ended without its record"
+        print(f"validate_release: there is no {missing[0]} in {asked.out}; {how}", file=sys.stderr)
+        return 2 if asked.kept else 3
     planted = json.loads(mutants.read_text(encoding="utf-8"))["figures"]["mutants"]
     rows = [mutant_row(planted), *matrix(requirements(), outcomes(junit))]
     wheel = [
@@ -178,6 +179,7 @@ def main(given: list[str] | None = None) -> int:
     counts = {"passed": len(wheel), "failed": int(not wheel), "skipped": 0, "not run": [], "met": bool(wheel)}
     rows.append({"requirement": built_twice, "source": "tools/dist.py", "tests": [], **counts})
     changed = ", with changes that are not committed" if git("status", "--porcelain") else ""
+    changed += ", with records of an earlier run (--kept)" if asked.kept else ""
     release = {
         "version": version("butfor"),
         "commit": git("rev-parse", "HEAD") + changed,
