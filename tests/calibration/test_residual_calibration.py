@@ -16,7 +16,15 @@ from benchmarks.nulls import DISTRIBUTIONS, MODELS
 from butfor import explain, global_importance
 from butfor.streams import stream
 from butfor.tabular.residual import residual, sampler, trees
-from butfor.tabular.residual.regression import LinearFit, NumericFit, Ridge, best_penalty, fit_numbers, log_size, ridge
+from butfor.tabular.residual.regression import (
+    SMALLEST,
+    LinearFit,
+    NumericFit,
+    Ridge,
+    best_penalty,
+    fit_numbers,
+    ridge,
+)
 from butfor.tabular.residual.sampler import ConditionalDistribution
 from butfor.tabular.table import as_table
 from butfor.types import Subset
@@ -276,7 +284,7 @@ def leaking(predictors, columns):
     missed, leverage = (part[:, 0] for part in regressions.left_out(bent[:, None], np.array([fit.line.penalty])))
     donors = missed * np.sqrt(1 - leverage)
     means = ridge(np.abs(bent - missed - bent.mean())[:, None])
-    wanted = log_size(donors[:, None])
+    wanted = np.log(np.maximum(np.abs(donors), SMALLEST * np.abs(donors).mean()))[:, None]
     penalty = best_penalty(means, wanted[:, 0])
     left, _ = means.left_out(wanted, np.array([penalty]))
     fields = {

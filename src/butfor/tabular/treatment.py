@@ -576,7 +576,7 @@ def _measured(
         plain = Evaluator(wrapped.call, size, seen.outputs.shape[1], meter, engine=kept.engine, remembered=kept.model)
         named = deciding.named(seen.outputs)
         eligible = ~deciding.favours(named) if favourable is not None else np.ones(len(named), bool)
-        compared, notes = _asked(people, eligible, _plausible(people, reference_groups), sampler)
+        compared, notes = _compared(people, eligible, _plausible(people, reference_groups), sampler)
         look = LookForOtherwise(deciding, seen.outputs, seen.rounding)
         direct = np.zeros(compared.shape, bool)
         if people.roles.columns and seen.odd != "random":
@@ -648,7 +648,7 @@ def _deciding(hypotheses: Hypotheses, settings: Settings, seen: Probe, wrapped: 
     return deciding
 
 
-def _asked(people: People, eligible: Bools, plausible: Bools, sampler: object) -> tuple[Bools, list[Note]]:
+def _compared(people: People, eligible: Bools, plausible: Bools, sampler: object) -> tuple[Bools, list[Note]]:
     """Return which other values (n, V) are asked of whom, and what is said of the others."""
     rows, notes, name = np.arange(len(people.value_of)), list[Note](), people.roles.attribute
     compared = np.broadcast_to(eligible[:, None], plausible.shape).copy()
