@@ -168,7 +168,7 @@ def test_options_of_one_test(explain, files):
 def test_no_discoveries_is_done_too(explain, capsys):
     code, out = explain("--alpha", "0.01", data="reference.csv")  # one run in ten has a false discovery at 0.1
     assert code == 0
-    assert "ordinary for this reference" in " ".join(capsys.readouterr().out.split())
+    assert "look like reference rows" in " ".join(capsys.readouterr().out.split())
     assert (out / "report.html").exists()
 
 

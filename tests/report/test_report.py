@@ -162,7 +162,7 @@ def test_a_run_that_found_nothing_shows_effects_percentiles_and_the_next_call():
     assert not result.chosen.any()
     assert "Unusual no input in any part" in text
     assert "of its counterfactuals" in text
-    assert "ordinary for this reference" in text
+    assert "look like reference rows" in text
     assert "Counterfactuals to look at" not in text
 
 

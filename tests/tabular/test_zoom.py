@@ -197,7 +197,7 @@ def test_evidence_is_found_at_the_resolution_where_it_is(shifted):
 def test_what_is_said_is_of_the_finest_parts(shifted):
     text = shifted.summary()
     assert "each resolution (not over all resolutions together)" in str(shifted.guarantee)
-    assert "area, perimeter, radius" in text
+    assert "area + perimeter + radius" in text
     assert "held-out reference rows finds nothing" in text
     first = shifted.reasons(shifted.input_names[0])
     assert first.subset.iloc[0] == "area, perimeter, radius"
@@ -342,8 +342,9 @@ def test_a_part_of_a_tenth_of_the_size_is_not_told_for_the_larger_one(shifted, e
     name = names[{"group": group, "part": part}[told]]
     assert headline_parts(made, made.chosen).nonzero()[0].tolist() == [names.index(name)]
     assert made.reasons(made.input_names[0]).subset[0] == name
-    assert f"Unusual: {name} in 1 of " in made.summary()
-    assert f"Differ on average: {name} {'not estimated' if np.isnan(effect) else '−'}" in made.summary()
+    shown = name.replace(", ", " + ")
+    assert f"Unusual: {shown} in 1 of " in made.summary()
+    assert f"Differ on average: {shown} {'not estimated' if np.isnan(effect) else '−'}" in made.summary()
 
 
 def test_what_contradicts_the_whole_does_not_silence_its_own_parts():

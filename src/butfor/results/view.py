@@ -34,7 +34,7 @@ from butfor.results.summary import (
     with_interval,
 )
 from butfor.results.where import meaning_of_where, promise_of_where, smallest, where_lines
-from butfor.results.words import Note, Severity, listed, promise_of_decisions, promise_of_features
+from butfor.results.words import Note, Severity, promise_of_decisions, promise_of_features
 from butfor.types import Array, Batch, Bools, Floats, Ints
 
 EVIDENCE = {"p": "p-value", "z": "z", "w": "score", "e": "e-value"}
@@ -259,6 +259,8 @@ def _listing(about: About, head: str, items: Sequence[tuple[str, str]], tail: st
         space = room - len("; ".join([*shown, words])) - len(more(total - place))
         if shown and len(name) > space:
             break
+        if len(name) > space:
+            name = name.partition(" led by ")[0]
         shown.append(cut(name, max(space, LEAST_SHOWN)) + words)
     return _line_of(about, f"{head}{'; '.join(shown)}{more(total - len(shown))}{tail}")
 
@@ -338,11 +340,11 @@ def _decisive(result: Result) -> Answer | None:
         return _listing("decisive", "", [(_name(result, row), text) for row, text in zip(rows, words, strict=True)])
     if below.size:
         none = total - len(np.union1d(result.input_of[below], unresolved))
-        tail = f"; {limit} for {len(unresolved):,}" * bool(len(unresolved)) + f"; none for {none:,}" * bool(none)
+        tail = f"; {limit} for {len(unresolved):,}" * bool(len(unresolved)) + f"; nothing for {none:,}" * bool(none)
         return _listing("decisive", "", _counted_parts(result, below), tail)
     head = limit if len(unresolved) else "no part"
     if total > 1:
-        rest = f"; none for {total - len(unresolved):,}" * (len(unresolved) < total)
+        rest = f"; nothing for {total - len(unresolved):,}" * (len(unresolved) < total)
         some = f"{limit} for {len(unresolved):,} of {total:,}{rest}"
         head = some if len(unresolved) else f"no part for any of {total:,}"
     size, known = len(result.subset_names), ~root & (share >= 0) & ~unknown(decided.low, decided.high)
@@ -351,10 +353,10 @@ def _decisive(result: Result) -> Answer | None:
     part = int(np.argmax(mean))  # on average over the inputs
     if not mean[part]:
         return _line_of("decisive", head if (share > 0).any() else f"{head}: no draw changes the decision")
-    near = f"{percent(mean[part])} decide otherwise"
+    near = f"{percent(mean[part])} of draws flip"
     if total == 1:
         near = flip_words(result, int(np.flatnonzero(result.subset_of == part)[0]), brief=True)
-    return _listing("decisive", f"{head}; closest: ", [(result.subset_names[part], f" ({near})")])
+    return _listing("decisive", f"{head}; closest: ", [(_joined(result, part), f" ({near})")])
 
 
 def _enough(result: Result) -> Answer | None:
@@ -370,10 +372,10 @@ def _enough(result: Result) -> Answer | None:
     left = [{one.columns for one in kept} for kept in by_input]
     while count := Counter(columns for kept in left for columns in kept if columns):
         columns, number = max(count.items(), key=lambda one: (one[1], -len(one[0])))
-        items.append((listed(columns), f" for {number:,}{'' if items else f' of {total:,}'}"))
+        items.append((" + ".join(columns), f" for {number:,}{'' if items else f' of {total:,}'}"))
         left = [set() if columns in kept else kept for kept in left]
     none = sum(not kept for kept in by_input)
-    tail = f"; no {PARTS[result.modality]} needed for {anyway:,}" * bool(anyway) + f"; none for {none:,}" * bool(none)
+    tail = f"; no {PARTS[result.modality]} needed for {anyway:,}" * bool(anyway) + f"; no set for {none:,}" * bool(none)
     if items:
         return _listing("enough", "", items, tail)
     if not anyway:
@@ -395,7 +397,7 @@ def _enough_for_one(result: Result, sets: Sets, kept: Sequence[KeptSet]) -> Answ
     ends = f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
     words = f" ({percent(first.stay)} decide alike; {ends}; base rate {base})"
     head = "" if kept else "no set of up to four; closest: "
-    items = [(listed(first.columns), words), *((f"or {listed(one.columns)}", "") for one in others)]
+    items = [(" + ".join(first.columns), words), *((f"or {' + '.join(one.columns)}", "") for one in others)]
     return _listing("enough", head, items)
 
 
@@ -426,11 +428,11 @@ def _moves(result: Result) -> Answer | None:
         drops = moved.drop[alike]
         if result.modality == "image":  # as in the image in the middle
             middle = int(alike[np.argsort(drops)[len(drops) // 2]])
-            by_how_much[result.subset_names[j]] = f" {size_words(result, middle, brief=bool(by_how_much))}"
+            by_how_much[_joined(result, j)] = f" {size_words(result, middle, brief=bool(by_how_much))}"
             continue
         size = number(float(np.abs(drops).mean()))
         way = "up" if (drops > 0).all() else "down" if (drops < 0).all() else "up or down"
-        by_how_much[result.subset_names[j]] = f" {way} by {size}"
+        by_how_much[_joined(result, j)] = f" {way} by {size}"
     items = [(name, by_how_much[name] + words) for name, words in _counted_parts(result, rows, "in")]
     return _listing("moves", "", items, tail)
 
@@ -455,9 +457,11 @@ def _nearest_line(result: Result) -> Answer | None:
     if case is None or not case.changes:
         return None
     index = input_index(result, None)
-    head = "" if len(result.input_names) == 1 else f"for {cut(input_title(result, index), 24)}: "
-    head += f"{case.becomes} with " * bool(case.becomes)
+    head = "" if len(result.input_names) == 1 else f"{cut(input_title(result, index), 24)}: "
     items = [(name, f" {before} → {after}") for name, before, after in case.changes]
+    if case.becomes:
+        head += f"{_quoted(case.output)} ({case.before} → {case.after}) to {_quoted(case.becomes)} if "
+        return _listing("nearest", head, items, further=case.more)
     tail = f" ({case.output} {case.before} → {case.after})" if case.before else ""
     return _listing("nearest", head, items, tail, further=case.more)
 
@@ -499,13 +503,17 @@ def _differ(result: Result) -> Answer | None:
     several &= result.record.target == "predicted"
     rows = np.flatnonzero(finest & ~root)
     rows = rows[np.argsort(-np.abs(over.effect[rows]), kind="stable")]
-    items = [(result.subset_names[j], f" {with_interval(over.effect[j], over.low[j], over.high[j])}") for j in rows]
+    items = [
+        (_joined(result, j), f" {with_interval(over.effect[j], over.low[j], over.high[j])}") for j in rows.tolist()
+    ]
     if not items and finest.any():
         j = int(np.flatnonzero(finest)[0])
         whole = with_interval(over.effect[j], over.low[j], over.high[j])
         items = [(f"only {result.subset_names[j]} together", f" {whole}")]
-    hint = f" (each is asked about its own class; target={names[called[0]]!r} asks all about one)" if several else ""
-    return _listing("differ", "", items) if items else _line_of("differ", f"in no part{hint}")
+    if items:
+        return _listing("differ", "", items, " (of its predicted class)" * several)
+    hint = f" (of each input's predicted class; target={names[called[0]]!r} asks about one class)" if several else ""
+    return _line_of("differ", f"in no part{hint}")
 
 
 def _global_says(result: Result) -> Answer:
@@ -537,7 +545,7 @@ def _counted_parts(result: Result, rows: Ints, preposition: str = "for") -> list
         large[result.subset_of[row]] = 3 * _width(result, row) > 2 * max(len(result.record.columns), 2)
     order = [j for j in np.lexsort((-count, large)).tolist() if count[j]]
     of = [f" of {total:,}"] + [""] * (len(order) - 1)
-    return [(result.subset_names[j], f" {preposition} {count[j]:,}{rest}") for j, rest in zip(order, of, strict=True)]
+    return [(_joined(result, j), f" {preposition} {count[j]:,}{rest}") for j, rest in zip(order, of, strict=True)]
 
 
 def _effect_words(result: Result, row: int) -> str:
@@ -550,7 +558,18 @@ def _effect_words(result: Result, row: int) -> str:
 
 
 def _name(result: Result, row: int) -> str:
-    return result.subset_names[int(result.subset_of[row])]
+    return _joined(result, int(result.subset_of[row]))
+
+
+def _joined(result: Result, subset: int) -> str:
+    """Return the name of a subset; columns that go together are added up, as commas separate parts."""
+    name = result.subset_names[subset]
+    return name if result.modality != "table" or name in result.record.columns else name.replace(", ", " + ")
+
+
+def _quoted(name: str) -> str:
+    """Return the name of a class, so that "no" is none of our words."""
+    return name if name.startswith("class ") else f"'{name}'"
 
 
 def input_title(result: Result, index: int) -> str:
@@ -892,7 +911,7 @@ def decision_lines(result: Result, rows: Ints) -> tuple[Line, ...]:
 def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, ...], float]:
     """Return the effects of these hypotheses, and where zero stands."""
     effect, low, high = (column[rows] for column in rounded_effects(result))
-    evidence, names = result.evidence, [_name(result, row) for row in rows.tolist()]
+    evidence, names = result.evidence, [result.subset_names[j] for j in result.subset_of[rows].tolist()]
     shown = {
         "value": map(value_text, values(result)[rows]),
         "more": map(percent, evidence.surprise[rows]),

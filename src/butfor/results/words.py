@@ -252,7 +252,7 @@ RUN_NOTES: dict[str, Sentence] = {
     "enough-not-drawn": "What is enough is not known.\nDrawing all but a part of an input failed: {why}.",
     # what cannot be found
     "reference-limits": lambda floor, **limited: (
-        f"The reference is small for so many questions: no p-value can be much below {floor:.2g}, one over its rows.\n"
+        f"Few reference rows: no p-value can be much below {floor:.2g}, one over the rows, so little can be unusual.\n"
         f"So {_limited(**limited)}. More reference rows, fewer subsets or a group of columns in place of each help."
     ),
     "draws-limit": _lone_signal,
@@ -339,7 +339,7 @@ RUN_NOTES: dict[str, Sentence] = {
         "They cannot be important and left the family."
     ),
     "ordinary": (
-        "To the model these inputs are ordinary for this reference: no output departs from chance.\n"
+        "To the model these inputs look like reference rows: no more is unusual than chance would make it.\n"
         "Nothing else is to be expected of the population of the reference; to learn what sets them apart, "
         "take as reference what you compare against (controls, the other class, last year)."
     ),
@@ -372,7 +372,9 @@ RUN_NOTES: dict[str, Sentence] = {
     "sampler-by-column": _by_column,
     "hidden": _hidden,
     "blind": _BLIND,
-    "ordinary-data": f"To the model these inputs are ordinary for this reference: none departs from chance.\n{_BLIND}",
+    "ordinary-data": (
+        f"To the model these inputs look like reference rows: no more is unusual than chance would make it.\n{_BLIND}"
+    ),
     "weak-data": (
         "Nothing stands out by itself at this alpha, though all together depart from chance.\n"
         f"More inputs, or fewer and larger subsets may help. {_BLIND}"

@@ -154,7 +154,7 @@ def test_population_sampler_without_labels_says_that_it_cannot_find_anything():
     result = global_importance(lambda X: np.abs(X).sum(axis=1), X[300:], reference=gaussian(X[:300]))
     assert not result.chosen.any()
     assert [note.code for note in result.notes] == ["ordinary-data"]
-    assert "ordinary for this reference" in result.summary()
+    assert "look like reference rows" in result.summary()
     assert "y=" in result.summary(full=True)
 
 

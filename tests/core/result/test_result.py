@@ -493,6 +493,6 @@ def test_classes_that_average_out_are_said_to():
     rng = np.random.default_rng(0)
     inputs, reference = rng.normal(size=(30, 4)), rng.normal(size=(100, 4))
     said = butfor.explain(classes, inputs, reference, control=False).summary()
-    assert "Differ on average: in no part (each is asked about its own class; target=0 asks all about one)" in said
+    assert "Differ on average: in no part (of each input's predicted class; target=0 asks about one class)" in said
     fixed = butfor.explain(classes, inputs, reference, control=False, target=0).summary()
     assert "own class" not in fixed

@@ -93,7 +93,7 @@ def normal(rows):
 
 
 def test_the_limit_that_binds_is_the_one_that_is_named():
-    with pytest.warns(butfor.ReachWarning, match="no p-value can be much below 0.2, one over its rows") as told:
+    with pytest.warns(butfor.ReachWarning, match="no p-value can be much below 0.2, one over the rows") as told:
         butfor.explain(lambda rows: rows.sum(axis=1), np.ones((30, 2)), normal(4), rule="bh", control=False)
     assert len(told) == 1
     assert "draws=" not in str(told[0].message)
