@@ -245,9 +245,7 @@ def random_result(base, rng, size):
 
 def test_enough_and_moves_have_their_lines(made):
     one = made["one input"]
-    assert re.search(
-        r"^Enough: late \+ used \(\d+ % decide alike; 95 %: \d+ to 100; base rate \d+ %\)", str(one), re.M
-    )
+    assert re.search(r"^Enough: late \+ used \(\d+ % decide alike; 95 %: \d+ to 100; base rate \d+ %\)", str(one), re.M)
     row = one.reasons().set_index("kind").loc["enough"]
     assert row.subset == "late and used"
     assert re.search(r"^Enough: late \+ used for \d+ of 30", str(made["many inputs"]), re.M)
