@@ -57,7 +57,7 @@ class Tetrominoes:
     @cached_property
     def precision(self) -> Floats:
         """Inverse of the covariance."""
-        return np.linalg.inv(self.covariance)
+        return np.asarray(np.linalg.inv(self.covariance), np.float64)
 
     def background(self, rng: np.random.Generator, count: int) -> Floats:
         """Return images without a tetromino (count, 64)."""
@@ -73,7 +73,7 @@ class Tetrominoes:
             return np.asarray(fixed[labels])
         made = np.empty((len(labels), SIDE**2))
         for row, label in zip(made, labels, strict=True):
-            shape = np.rot90(SHAPES[label], rng.integers(4))
+            shape = np.rot90(SHAPES[label], int(rng.integers(4)))
             row[:] = _placed(shape, tuple(rng.integers(SIDE + 1 - size) for size in shape.shape))
         return made
 
@@ -158,7 +158,7 @@ def _torch_layers(name: str, images: Any, labels: Ints, seed: int) -> Network:
         optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=0.1)
         for step in range(STEPS):
             batch = slice(at := step * BATCH % (ROWS - BATCH), at + BATCH)
-            loss = nn.functional.binary_cross_entropy_with_logits(net(rows[batch])[:, 0], wanted[batch])
+            loss: Any = nn.functional.binary_cross_entropy_with_logits(net(rows[batch])[:, 0], wanted[batch])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
