@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -150,6 +151,20 @@ def test_unit_cases_use_what_they_say(name):
         flipped = [np.where(np.arange(12) == j, 1 - cell.inputs, cell.inputs) for j in range(12)]
         far = np.stack([cell.model(rows) != cell.model(cell.inputs) for rows in flipped], axis=1)
         np.testing.assert_array_equal(far, used)
+
+
+def test_a_switch_in_the_same_subset_makes_its_column_count():
+    """Column 0 is cancelled where column 3 is 1, but not in redraws of both."""
+    cell, _, _ = truth.unit_cell("conflict", 0)
+    for columns, expected in (([0], "tested"), ([0, 3], "planted")):
+        result = truth.tested(cell, cell.sampler, {"a": columns})
+        everything = SimpleNamespace(
+            **{name: getattr(result, name) for name in ("hypotheses", "subset_names", "subset_of", "input_of")},
+            chosen=np.ones_like(result.chosen),
+        )
+        share = 1 - cell.truths[expected][:, 0].mean()
+        assert truth.judged(everything, cell)["tested"]["fdr"] == pytest.approx(share)
+    assert cell.truths["tested"][:, 0].sum() < cell.truths["planted"][:, 0].sum()
 
 
 def test_scores_by_hand():
