@@ -155,7 +155,8 @@ def test_unit_cases_use_what_they_say(name):
 
 def test_a_switch_in_the_same_subset_makes_its_column_count():
     """Column 0 is cancelled where column 3 is 1, but not in redraws of both."""
-    cell, _, _ = truth.unit_cell("conflict", 0)
+    cells = (truth.unit_cell("conflict", seed)[0] for seed in range(20))
+    cell = next(one for one in cells if (one.truths["planted"] & ~one.truths["tested"])[:, 0].any())
     for columns, expected in (([0], "tested"), ([0, 3], "planted")):
         result = truth.tested(cell, cell.sampler, {"a": columns})
         everything = SimpleNamespace(
@@ -164,7 +165,6 @@ def test_a_switch_in_the_same_subset_makes_its_column_count():
         )
         share = 1 - cell.truths[expected][:, 0].mean()
         assert truth.judged(everything, cell)["tested"]["fdr"] == pytest.approx(share)
-    assert cell.truths["tested"][:, 0].sum() < cell.truths["planted"][:, 0].sum()
 
 
 def test_scores_by_hand():
@@ -228,7 +228,7 @@ def test_methods_of_the_global_question():
 
 def test_one_small_cell_from_end_to_end(tmp_path, monkeypatch, capsys):
     peers = {name: truth.PEERS[name] for name in ("saliency", "chance")}
-    for name, value in {"PEERS": peers, "UNITS": {"weights": truth.UNITS["weights"]}}.items():
+    for name, value in {"UNIT_RUNS": 1, "PEERS": peers, "UNITS": {"weights": truth.UNITS["weights"]}}.items():
         monkeypatch.setattr(truth, name, value)
     assert main(["truth", "--runs", "1", "--scenarios", "units", "--tables", "0", "--out", str(tmp_path)]) == 0
     assert "| weights | fitted, zoom |" in capsys.readouterr().out
