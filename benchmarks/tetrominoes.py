@@ -158,7 +158,7 @@ def _torch_layers(name: str, images: Any, labels: Ints, seed: int) -> Network:
         optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=0.1)
         for step in range(STEPS):
             batch = slice(at := step * BATCH % (ROWS - BATCH), at + BATCH)
-            loss = nn.functional.binary_cross_entropy_with_logits(net(rows[batch])[:, 0], wanted[batch])
+            loss: Any = nn.functional.binary_cross_entropy_with_logits(net(rows[batch])[:, 0], wanted[batch])
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call,unused-ignore]
             optimizer.step()

@@ -28,6 +28,7 @@ from benchmarks.figures import Figures, ProgressTo, checked_names, installed, me
 from benchmarks.tetrominoes import (
     GROUNDS,
     MODELS,
+    REDRAWS,
     SCENARIOS,
     SIDE,
     USED,
@@ -48,6 +49,7 @@ from butfor.tabular import from_values, gaussian, residual
 from butfor.types import Bools, Floats
 
 ALPHA, INPUTS, EXPLAINED, REFERENCE = 0.1, 16, 5, 300
+UNIT_RUNS = 10  # times as many as of images
 PACKAGES = ("shap", "lime", "captum", "hidimstat", "quantus", "scikit-learn", "torch")
 Truths = dict[str, Bools]  # planted, used, tested: (n, d) each
 Values = Callable[..., Floats]
@@ -62,6 +64,7 @@ class Cell(Task):
     plain: Any = None  # reference rows
     usual: Any = None  # rows that are made as the inputs are
     side: int | None = None  # of an image
+    reads: Callable[[Floats], Bools] | None = None  # which columns the model uses at any rows, where that is known
 
     def reference(self, count: int) -> Floats:
         return np.asarray(self.plain[:count])
@@ -83,7 +86,8 @@ def run(
 ) -> Figures:
     """Train `runs` models a cell; measure our false discoveries, scores beside peers, and `tables` for the global one.
 
-    A cell is a scenario, a background and a model that can learn it, or a unit case. `lines` is a file that gets a line
+    A cell is a scenario, a background and a model that can learn it, or a unit case, where nothing is trained and ten
+    times as many runs cost little. `lines` is a file that gets a line
     for each cell as soon as it is done; what it has is not measured again.
     """
     scenarios = checked_names("scenarios", scenarios, (*SCENARIOS, "units"))
@@ -93,8 +97,9 @@ def run(
     with reporting(progress) as report:
         for done, (names, maker) in enumerate(makers):
             report(Progress(", ".join(names.values()), done, len(makers)))
-            given: Figures = {**names, "runs": runs, "seed": seed}
-            cells.append(kept(lines, given, partial(one_cell, maker, names, range(seed, seed + runs), samplers)))
+            count = runs * (UNIT_RUNS if "model" not in names else 1)
+            given: Figures = {**names, "runs": count, "seed": seed}
+            cells.append(kept(lines, given, partial(one_cell, maker, names, range(seed, seed + count), samplers)))
         report(Progress("global question", len(makers), len(makers)))
         asked: list[Figures] = [{"columns": name, "tables": tables, "seed": seed} for name in WORLDS if tables]
         answered = [kept(lines, one, partial(global_question, **one)) for one in asked]
@@ -165,12 +170,23 @@ def tested(cell: Cell, sampler: Any, subsets: Any) -> Result:
 
 
 def judged(result: Result, cell: Cell) -> dict[str, dict[str, float]]:
-    """Return FDR and TPR by truth: a subset is true for an input where one of its columns is."""
+    """Return FDR and TPR by truth: a subset is true for an input where one of its columns is.
+
+    A column that is not used at an input may be used once the others of its subset are redrawn with it, as one that a
+    switch in the same subset turns on: then the null hypothesis of the subset is false.
+    """
     assert cell.truths is not None
-    index = {block.subset.name: np.asarray(block.subset.index) for block in result.hypotheses.blocks}
-    columns = [index[name] for name in result.subset_names]
-    pairs = list(zip(result.input_of, result.subset_of, strict=True))
-    true = {name: np.array([truth[i, columns[j]].any() for i, j in pairs]) for name, truth in cell.truths.items()}
+    index = {block.subset.name: block.subset for block in result.hypotheses.blocks}
+    true = {name: np.zeros(len(result.chosen), bool) for name in cell.truths}
+    for j in np.unique(result.subset_of):
+        subset, here = index[result.subset_names[j]], np.flatnonzero(result.subset_of == j)
+        columns, inputs = np.asarray(subset.index), result.input_of[here]
+        for name, truth in cell.truths.items():
+            true[name][here] = truth[np.ix_(inputs, columns)].any(axis=1)
+        if cell.reads is not None and len(columns) > 1:
+            redrawn = np.asarray(cell.sampler(cell.inputs, subset, REDRAWS, stream(cell.seed, "judged", subset.name)))
+            used = cell.reads(redrawn).reshape(len(cell.inputs), REDRAWS, -1).any(axis=1)
+            true["tested"][here] |= (used & cell.truths["planted"])[np.ix_(inputs, columns)].any(axis=1)
     return {name: rates(np.asarray(result.chosen), truth) for name, truth in true.items()}
 
 
@@ -317,7 +333,7 @@ def unit_cell(name: str, seed: int) -> Made:
     truths = _truths(planted, unit.used(inputs), planted)
     plain, others = (usual_rows(unit.ones, stream(seed, "unit", name, what), 2000) for what in ("plain", "others"))
     given = (name, seed, inputs, unit.model, from_values(values), truths["tested"])
-    return Cell(*given, truths=truths, plain=plain[:REFERENCE], usual=others), values, None
+    return Cell(*given, truths=truths, plain=plain[:REFERENCE], usual=others, reads=unit.used), values, None
 
 
 # Peers: each gives a number to every column of every input, and no error rate

@@ -185,7 +185,8 @@ def truth() -> None:
         x, error = zip(*of, strict=True)
         axes[0].errorbar(x, places, xerr=error, fmt="o", color=OURS, markersize=2.5, linewidth=0.6)
     axes[0].axvline(0.1, color=LIMIT, linestyle="--", linewidth=0.8)
-    axes[0].set(yticks=range(3), xlim=(-0.02, None), title="ours: FDR, 2 s.e.", ylim=(2.6, -0.6))
+    axes[0].set(yticks=range(3), xlim=(-0.01, None), ylim=(2.6, -0.6), xlabel="FDR and 2 s.e., cell by cell")
+    axes[0].set_title("ours, alpha .1", fontsize=9)
     axes[0].set_yticklabels(samplers, fontsize=7)
     rows, methods = figures("truth", "scores"), list(dict.fromkeys(row["method"] for row in figures("truth", "scores")))
     parts = {"white": OURS, "correlated": THEIRS, "unit cases": "#777777"}
@@ -199,9 +200,10 @@ def truth() -> None:
                     ax.plot(
                         sum(values) / len(values), place + shift, "|", color=colour, markersize=9, markeredgewidth=2
                     )
-        ax.set(yticks=range(len(methods)), xlim=(-0.03, 1.03), ylim=(len(methods) - 0.4, -0.6), title=title)
+        ax.set(yticks=range(len(methods)), xlim=(-0.03, 1.03), ylim=(len(methods) - 0.4, -0.6))
+        ax.set_title(title, fontsize=9)
         ax.set_yticklabels(methods if ax is axes[1] else [], fontsize=7)
-        ax.set_xlabel("precision at n", fontsize=8)
+        ax.set_xlabel("precision at n")
     for part, colour in parts.items():
         axes[2].plot([], [], "|", color=colour, markersize=9, markeredgewidth=2, label=part)
     axes[2].figure.legend(fontsize=7, ncol=3, loc="outside lower right")

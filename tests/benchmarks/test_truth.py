@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -152,6 +153,20 @@ def test_unit_cases_use_what_they_say(name):
         np.testing.assert_array_equal(far, used)
 
 
+def test_a_switch_in_the_same_subset_makes_its_column_count():
+    """Column 0 is cancelled where column 3 is 1, but not in redraws of both."""
+    cells = (truth.unit_cell("conflict", seed)[0] for seed in range(20))
+    cell = next(one for one in cells if (one.truths["planted"] & ~one.truths["tested"])[:, 0].any())
+    for columns, expected in (([0], "tested"), ([0, 3], "planted")):
+        result = truth.tested(cell, cell.sampler, {"a": columns})
+        everything = SimpleNamespace(
+            **{name: getattr(result, name) for name in ("hypotheses", "subset_names", "subset_of", "input_of")},
+            chosen=np.ones_like(result.chosen),
+        )
+        share = 1 - cell.truths[expected][:, 0].mean()
+        assert truth.judged(everything, cell)["tested"]["fdr"] == pytest.approx(share)
+
+
 def test_scores_by_hand():
     scores = np.array([[3.0, -9.0, 1.0, 2.0], [0.0, 1.0, 2.0, 3.0]])
     true = np.array([[True, True, False, False], [False, False, False, True]])
@@ -213,7 +228,7 @@ def test_methods_of_the_global_question():
 
 def test_one_small_cell_from_end_to_end(tmp_path, monkeypatch, capsys):
     peers = {name: truth.PEERS[name] for name in ("saliency", "chance")}
-    for name, value in {"PEERS": peers, "UNITS": {"weights": truth.UNITS["weights"]}}.items():
+    for name, value in {"UNIT_RUNS": 1, "PEERS": peers, "UNITS": {"weights": truth.UNITS["weights"]}}.items():
         monkeypatch.setattr(truth, name, value)
     assert main(["truth", "--runs", "1", "--scenarios", "units", "--tables", "0", "--out", str(tmp_path)]) == 0
     assert "| weights | fitted, zoom |" in capsys.readouterr().out
