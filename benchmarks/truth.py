@@ -49,7 +49,6 @@ from butfor.tabular import from_values, gaussian, residual
 from butfor.types import Bools, Floats
 
 ALPHA, INPUTS, EXPLAINED, REFERENCE = 0.1, 16, 5, 300
-UNIT_RUNS = 10  # times as many as of images
 PACKAGES = ("shap", "lime", "captum", "hidimstat", "quantus", "scikit-learn", "torch")
 Truths = dict[str, Bools]  # planted, used, tested: (n, d) each
 Values = Callable[..., Floats]
@@ -86,8 +85,7 @@ def run(
 ) -> Figures:
     """Train `runs` models a cell; measure our false discoveries, scores beside peers, and `tables` for the global one.
 
-    A cell is a scenario, a background and a model that can learn it, or a unit case, where nothing is trained and ten
-    times as many runs cost little. `lines` is a file that gets a line
+    A cell is a scenario, a background and a model that can learn it, or a unit case. `lines` is a file that gets a line
     for each cell as soon as it is done; what it has is not measured again.
     """
     scenarios = checked_names("scenarios", scenarios, (*SCENARIOS, "units"))
@@ -97,9 +95,8 @@ def run(
     with reporting(progress) as report:
         for done, (names, maker) in enumerate(makers):
             report(Progress(", ".join(names.values()), done, len(makers)))
-            count = runs * (UNIT_RUNS if "model" not in names else 1)
-            given: Figures = {**names, "runs": count, "seed": seed}
-            cells.append(kept(lines, given, partial(one_cell, maker, names, range(seed, seed + count), samplers)))
+            given: Figures = {**names, "runs": runs, "seed": seed}
+            cells.append(kept(lines, given, partial(one_cell, maker, names, range(seed, seed + runs), samplers)))
         report(Progress("global question", len(makers), len(makers)))
         asked: list[Figures] = [{"columns": name, "tables": tables, "seed": seed} for name in WORLDS if tables]
         answered = [kept(lines, one, partial(global_question, **one)) for one in asked]

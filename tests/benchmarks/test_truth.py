@@ -228,7 +228,7 @@ def test_methods_of_the_global_question():
 
 def test_one_small_cell_from_end_to_end(tmp_path, monkeypatch, capsys):
     peers = {name: truth.PEERS[name] for name in ("saliency", "chance")}
-    for name, value in {"UNIT_RUNS": 1, "PEERS": peers, "UNITS": {"weights": truth.UNITS["weights"]}}.items():
+    for name, value in {"PEERS": peers, "UNITS": {"weights": truth.UNITS["weights"]}}.items():
         monkeypatch.setattr(truth, name, value)
     assert main(["truth", "--runs", "1", "--scenarios", "units", "--tables", "0", "--out", str(tmp_path)]) == 0
     assert "| weights | fitted, zoom |" in capsys.readouterr().out
