@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
-from sklearn.ensemble import ExtraTreesRegressor
 
+from butfor.tabular import calibration
 from butfor.tabular.calibration import conditional_fault, conditional_faults
 from butfor.types import Subset
 
@@ -60,8 +60,8 @@ def test_ranks_that_the_rest_tells_by_a_straight_line_are_seen():
 
 def test_a_subset_takes_three_small_fits(monkeypatch):
     """Counted, not timed: both targets in one forest, on growing parts of the rows."""
-    fits, real = [], ExtraTreesRegressor.fit
-    monkeypatch.setattr(ExtraTreesRegressor, "fit", lambda self, X, y: fits.append(len(X)) or real(self, X, y))
+    fits, real = [], calibration._extra_trees
+    monkeypatch.setattr(calibration, "_extra_trees", lambda seen, *rest: fits.append(len(seen)) or real(seen, *rest))
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1000, 30))
     u = rng.random((1000, 30))

@@ -131,7 +131,7 @@ def processes():
 def client():
     distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed")
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -253,7 +253,7 @@ def test_chunks_on_a_cluster_that_grows_and_shrinks_end_in_one_choice(tmp_path):
     here.mkdir()
     there.mkdir()
     with (
-        distributed.LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
     ):
         cluster.adapt(minimum=0, maximum=2, interval="100ms", wait_count=1)

@@ -51,7 +51,7 @@ def engine(request):
 
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -142,7 +142,7 @@ def test_a_cluster_without_workers_is_waited_for_but_not_for_ever(monkeypatch):
     monkeypatch.setattr(workers, "LOOK", 0.1)
     monkeypatch.setattr(workers, "LEFT", 1.0)
     with (
-        distributed.LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
     ):
         asked = {"workers": client, "on_error": "raise"}
