@@ -60,6 +60,7 @@ def run(
         figures[method]["mean drop"], figures[method]["mean drop s.e."] = mean_error(
             curves[method].mean(axis=1).tolist()
         )
+        out.mkdir(parents=True, exist_ok=True)
         (out / "reviews.partial.json").write_text(json.dumps(figures), encoding="utf-8")
     beside = {}
     for ours in TESTS:

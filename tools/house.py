@@ -20,7 +20,7 @@ ALLOWED = {
     "files": 182,
     "lines in inference/": 3_870,  # 3,000 was asked; moves, bets, shares in stages, outliers, where, treatment
     "files in inference/": 19,
-    "lines in benchmarks/": 7_530,  # 5,500 was asked; questions, contexts, reviews, where, fairness, truth, treatment
+    "lines in benchmarks/": 7_540,  # 5,500 was asked; questions, contexts, reviews, where, fairness, truth, treatment
     "files on the way of a table run": 48,
     "public functions without Returns": 0,
     "docstrings that begin with What": 0,
