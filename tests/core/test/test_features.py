@@ -8,7 +8,8 @@ from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
 from butfor.inference.effects import Estimates
-from butfor.inference.features import Features, Fit, features
+from butfor.inference.features import ALONE as ALONE_SHARE
+from butfor.inference.features import Features, Fit, _least_alpha, features
 from butfor.inference.selection import Layers
 
 INPUTS, SUBSETS = 24, 4
@@ -111,3 +112,11 @@ def test_a_part_is_chosen_in_its_tree_or_by_itself():
     by_itself = found.p * SUBSETS / 0.1
     np.testing.assert_allclose(found.q[1:], np.minimum(np.minimum(by_tree, 1), by_itself[1:]))
     assert found.q[1] < found.q[2]
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.07, 0.1, 0.15, 0.2, 0.3])
+def test_a_subset_exactly_at_its_share_of_alpha_has_q_of_alpha(alpha):
+    """Of one subset nine tenths of alpha, and no more after rounding."""
+    one = Layers(np.zeros(1, int), np.full(1, -1))
+    p = np.array([(1 - ALONE_SHARE) * alpha])
+    assert _least_alpha(one, p, np.ones(1, bool), alpha, None).tolist() == [alpha]
