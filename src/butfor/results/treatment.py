@@ -246,13 +246,13 @@ class Treatment:
             groups = self.groups
             most = groups.sort_values("accused", ascending=False, kind="stable").head(4)
             numbers = zip(most.value, most.accused, most.asked, strict=True)
-            each = [f"{value} {number:,} of {total:,}" for value, number, total in numbers if total]
+            each = [f"{number:,} of {total:,} with {value}" for value, number, total in numbers if total]
             lines.append(f"By {roles.attribute}: {', '.join(each)}{' ...' if len(groups) > 4 else ''}.")
             lines.append(self._how())
         if roles.proxies and compared.any():
             members = np.bincount(self.value_of[compared], minlength=len(self.values))
             means = [
-                f"{self.values[v]} {{:+.0f}} ({{:+.0f}} to {{:+.0f}})".format(*100 * self.mean[v])
+                f"{self.values[v]}: {{:+.0f}} ({{:+.0f}} to {{:+.0f}})".format(*100 * self.mean[v])
                 for v in np.argsort(-members, kind="stable")[:3].tolist()
                 if members[v]
             ]
