@@ -247,6 +247,20 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
+def shorter(name: str, most: int) -> str:
+    """Return the name of a part in at most so many characters, by whole names of columns where that is possible.
+
+    >>> shorter("debt ratio + late payments + score + use", 24), shorter("late_payments", 8)
+    ('debt ratio + 3 more', 'late_pa…')
+    >>> shorter("25 columns led by worst area", 20), shorter("score + use", 20)
+    ('25 columns', 'score + use')
+    """
+    parts = name.split(" + ")
+    ways = [name, name.partition(" led by ")[0]]
+    ways += [f"{' + '.join(parts[:kept])} + {len(parts) - kept} more" for kept in range(len(parts) - 1, 0, -1)]
+    return next((way for way in ways if len(way) <= most), cut(name, most))
+
+
 def _listing(about: About, head: str, items: Sequence[tuple[str, str]], tail: str = "", *, further: int = 0) -> Answer:
     """Return a line with as many items (name, words on it) as it has room for, and how many more there are."""
     total, noun = len(items) + further, {"enough": "set", "nearest": "column"}.get(about, "part")
@@ -259,9 +273,7 @@ def _listing(about: About, head: str, items: Sequence[tuple[str, str]], tail: st
         space = room - len("; ".join([*shown, words])) - len(more(total - place))
         if shown and len(name) > space:
             break
-        if len(name) > space:
-            name = name.partition(" led by ")[0]
-        shown.append(cut(name, max(space, LEAST_SHOWN)) + words)
+        shown.append(shorter(name, max(space, LEAST_SHOWN)) + words)
     return _line_of(about, f"{head}{'; '.join(shown)}{more(total - len(shown))}{tail}")
 
 
@@ -288,7 +300,7 @@ def _says(result: Result) -> Answer:
         if column is None:
             return _line_of("says", f"{who}: {outputs.shape[1]} outputs each")
         which = "output" if names is None else f"output for {class_label(names[column])}"
-        return _line_of("says", f"{who}{joint} {mean}{which} {_beside(result, outputs, column)}")
+        return _mean_line(f"{who}{joint} {mean}{which}", result, outputs, column)
     shares, times = probabilities(outputs), Counter(outputs.argmax(axis=1).tolist()).most_common()
     scale = "probability" if are_probabilities(outputs) or are_logits(outputs) else "output"
     classes = [(f"{n:,} " if len(times) > 1 else "") + class_label(names[j]) for j, n in times[:MOST_NAMED]]
@@ -297,25 +309,28 @@ def _says(result: Result) -> Answer:
     called = who if made else f"{who}{predicted} {', '.join(classes)}"
     wanted = result.record.target != "predicted" and column is not None and (len(times) > 1 or times[0][0] != column)
     if column is not None and (wanted or made):
-        text = f"{called}; {mean}{scale} of {class_label(names[column])} {_beside(result, shares, column)}"
-        return _line_of("says", text if len(text) <= WIDTH else text.rsplit(" (", 1)[0])  # without the difference
+        return _mean_line(f"{called}; {mean}{scale} of {class_label(names[column])}", result, shares, column)
     if len(times) == 1:
-        return _line_of("says", f"{called}; {mean}{scale} {_beside(result, shares, times[0][0])}")
+        return _mean_line(f"{called}; {mean}{scale}", result, shares, times[0][0])
     highest = _as_read(float(shares.max(axis=1).mean()))
     return _line_of("says", f"{called}; {mean}{scale} of the predicted class {highest}")
 
 
-def _beside(result: Result, outputs: Floats, column: int) -> str:
-    """Return the mean of an output over the inputs, against that over the reference where whole rows were drawn."""
+def _mean_line(head: str, result: Result, outputs: Floats, column: int) -> Answer:
+    """Return a line on the mean output of the inputs, and on that of the reference where whole rows were drawn."""
     mean = float(outputs[:, column].mean())
     effect, rows = result.effects.effect, whole_inputs(result) & (result.evidence.classes == column)
     if result.record.target == "predicted" and result.outputs.shape[1] > 1:
         rows &= result.outputs.argmax(axis=1)[result.input_of] == column
     rows &= np.isfinite(effect)
-    if not rows.any() or result.record.link is not None or result.record.picked or outputs is not result.outputs:
-        return _as_read(mean)
-    gap = float(effect[rows].mean())
-    return f"{_as_read(mean)} against {_as_read(mean - gap)} in the reference ({number(gap, sign=True)})"
+    tails = [_as_read(mean)]
+    if rows.any() and result.record.link is None and not result.record.picked and outputs is result.outputs:
+        gap = float(effect[rows].mean())
+        other = _as_read(mean - gap)
+        against = f"{tails[0]} against {other} in the reference"
+        tails = [f"{against} ({number(gap, sign=True)})", against, f"{tails[0]} (reference {other})", *tails]
+    lines = [f"{head} {tail}" for tail in tails]
+    return _line_of("says", next((line for line in lines if len(line) <= WIDTH), lines[-1]))
 
 
 def _as_read(value: float) -> str:
