@@ -306,7 +306,9 @@ def test_a_worker_that_dies_is_a_failed_run(tmp_path):
 
 
 def test_a_watcher_that_goes_away_disturbs_nobody_and_nothing_is_lost(tmp_path):
-    slow = ECHO.replace("import json", "import time; time.sleep(1)\nimport json")
+    slow = (
+        ECHO.replace("import json", "import time; time.sleep(1)\nimport json") + "\ntime.sleep(5)\n"
+    )  # after its last word
     worker = python_worker(tmp_path / "worker.py", slow)
     studio = tmp_path / "studio"
     studio.mkdir()

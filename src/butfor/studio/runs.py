@@ -167,8 +167,6 @@ class RunQueue:
             self._processes.pop(number, None)
         if self._states[number].state == "running":
             self._end(number, "failed", f"The run ended without a word (code {code}): it may have lacked memory.")
-        elif self._states[number].state != "cancelled":
-            self._save(number)
 
     def _receive(self, number: str, line: bytes) -> None:
         """Update the state by a message of the worker; what a library prints in between is no JSON and is ignored."""
@@ -181,7 +179,9 @@ class RunQueue:
             message["chosen_rows"] = tuple(message["chosen_rows"])
         known = ("state", "stage", "rows", "total", "chosen", "chosen_rows", "message")
         changes = {name: value for name, value in message.items() if name in known}
-        self._states[number] = replace(state, **changes, has_result=(self.folder / number / RESULT).is_file())
+        self._states[number] = state = replace(state, **changes, has_result=(self.folder / number / RESULT).is_file())
+        if state.state != "running":  # before anybody is told: the studio may be closed while the worker still ends
+            self._save(number)
 
     def _end(self, number: str, state: State, message: str) -> None:
         there = (self.folder / number / RESULT).is_file()
