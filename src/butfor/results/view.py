@@ -15,7 +15,7 @@ import numpy as np
 
 from butfor.inference.effects import Effects
 from butfor.results.notes import PICKED
-from butfor.results.result import KeptSet, Moved, Result, Sets
+from butfor.results.result import Moved, Result
 from butfor.results.summary import (
     WIDTH,
     are_logits,
@@ -46,9 +46,9 @@ MOST_LINES = 8  # of a chart
 MOST_FEATURES = 200  # of a global result
 MOST_CHANGED, MOST_COLUMNS = 6, 12
 KEY = "Blue: {blue}; grey: not {blue}. Second line: 95 % interval."
-OF_INTERVALS = (
-    "A 95 % interval says how large one effect is, by itself; unusual says that the output is extreme among its "
-    "counterfactuals, with alpha for all of them together. So the interval of an unusual part may hold 0."
+OF_UNUSUAL = (
+    "; unusual says that the output is extreme among its counterfactuals, with alpha for all of them together. So the "
+    "interval of an unusual part may hold 0."
 )
 
 
@@ -249,20 +249,20 @@ def cut(text: str, most: int) -> str:
 
 def _listing(about: About, head: str, items: Sequence[tuple[str, str]], tail: str = "", *, further: int = 0) -> Answer:
     """Return a line with as many items (name, words on it) as it has room for, and how many more there are."""
-    total, noun = len(items) + further, {"enough": "set", "nearest": "column"}.get(about, "part")
+    noun = {"enough": "set", "nearest": "column"}.get(about, "part")
 
-    def more(count: int) -> str:
+    def more(shown: int) -> str:
+        count = len(items) + further - shown
         return f"; {count} other {noun}{'s' * (count > 1)}" if count else ""
 
     room, shown = WIDTH - len(str(Answer(about, head + tail))), list[str]()
-    for place, (name, words) in enumerate(items[:MOST_NAMED], start=1):
-        space = room - len("; ".join([*shown, words])) - len(more(total - place))
+    for name, words in items[:MOST_NAMED]:
+        space = room - len("; ".join([*shown, words])) - len(more(len(shown) + 1))
         if shown and len(name) > space:
             break
-        if len(name) > space:
-            name = name.partition(" led by ")[0]
+        name = name if len(name) <= space else name.partition(" led by ")[0]
         shown.append(cut(name, max(space, LEAST_SHOWN)) + words)
-    return _line_of(about, f"{head}{'; '.join(shown)}{more(total - len(shown))}{tail}")
+    return _line_of(about, f"{head}{'; '.join(shown)}{more(len(shown))}{tail}")
 
 
 def _says(result: Result) -> Answer:
@@ -365,40 +365,34 @@ def _enough(result: Result) -> Answer | None:
     if sets is None:
         return None
     by_input = [sets.enough(index) for index in range(total)]
+    part, who = PARTS[result.modality], "rows" if result.modality == "table" else INPUTS.get(result.modality, "inputs")
     if total == 1:
-        return _enough_for_one(result, sets, by_input[0])
-    count: Counter[tuple[str, ...]] = Counter(one.columns for kept in by_input for one in kept)
-    items, anyway = list[tuple[str, str]](), count.pop((), 0)
-    left = [{one.columns for one in kept} for kept in by_input]
+        kept, base = by_input[0], percent(sets.base[0]) or "not known"
+        if kept and not kept[0].columns:
+            anew = "" if who == "rows" else " drawn anew"
+            return _line_of("enough", f"no {part} is needed: {base} of {who}{anew} get this decision anyway")
+        if not kept and not sets.sets:
+            return _line_of("enough", f"no set of up to four {part}s")
+        first, *others = kept or sets.sets
+        ends = f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
+        words = f" ({percent(first.stay)} decide alike; {ends}; base rate {base})"
+        head = "" if kept else "no set of up to four; closest: "
+        items = [(" + ".join(first.columns), words), *((f"or {' + '.join(one.columns)}", "") for one in others)]
+        return _listing("enough", head, items)
+    left, items = [{one.columns for one in kept} for kept in by_input], []
     while count := Counter(columns for kept in left for columns in kept if columns):
         columns, number = max(count.items(), key=lambda one: (one[1], -len(one[0])))
         items.append((" + ".join(columns), f" for {number:,}{'' if items else f' of {total:,}'}"))
         left = [set() if columns in kept else kept for kept in left]
+    anyway = sum(not one.columns for kept in by_input for one in kept)
     none = sum(not kept for kept in by_input)
-    tail = f"; no {PARTS[result.modality]} needed for {anyway:,}" * bool(anyway) + f"; no set for {none:,}" * bool(none)
+    tail = f"; no set for {none:,}" * bool(none)
     if items:
-        return _listing("enough", "", items, tail)
+        return _listing("enough", "", items, f"; no {part} needed for {anyway:,}" * bool(anyway) + tail)
     if not anyway:
-        return _line_of("enough", f"no set of up to four {PARTS[result.modality]}s for any of {total:,}")
-    who = "rows" if result.modality == "table" else INPUTS.get(result.modality, "inputs")
-    needless = f"no {PARTS[result.modality]} needed for {anyway:,}: nearly all {who} drawn anew get their decision"
-    return _line_of("enough", needless + f"; no set for {none:,}" * bool(none))
-
-
-def _enough_for_one(result: Result, sets: Sets, kept: Sequence[KeptSet]) -> Answer:
-    """Return the sets that keep the decision of the only input, or the one that comes closest."""
-    base, part = percent(sets.base[0]) or "not known", PARTS[result.modality]
-    if kept and not kept[0].columns:
-        who = "rows" if result.modality == "table" else f"{INPUTS.get(result.modality, 'inputs')} drawn anew"
-        return _line_of("enough", f"no {part} is needed: {base} of {who} get this decision anyway")
-    if not kept and not sets.sets:
-        return _line_of("enough", f"no set of up to four {part}s")
-    first, *others = kept or sets.sets
-    ends = f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
-    words = f" ({percent(first.stay)} decide alike; {ends}; base rate {base})"
-    head = "" if kept else "no set of up to four; closest: "
-    items = [(" + ".join(first.columns), words), *((f"or {' + '.join(one.columns)}", "") for one in others)]
-    return _listing("enough", head, items)
+        return _line_of("enough", f"no set of up to four {part}s for any of {total:,}")
+    words = f"no {part} needed for {anyway:,}: nearly all {who} drawn anew get their decision{tail}"
+    return _line_of("enough", words)
 
 
 def _moves(result: Result) -> Answer | None:
@@ -477,8 +471,11 @@ def _unusual(result: Result) -> Answer:
         size = np.nan_to_num(np.abs(result.effects.effect[below]))
         rows = below[np.argsort(-size, kind="stable")]
         head = "" if total == 1 else f"{len(rows):,} parts in {len(_inputs_of(result, chosen)):,} of {total:,}: "
-        link = LINKS.get(str(result.record.link), "")
-        items = [(_name(result, row), _effect_words(result, row)) for row in rows.tolist()]
+        link, effects, items = LINKS.get(str(result.record.link), ""), result.effects, list[tuple[str, str]]()
+        for row in rows.tolist():
+            ends = effects.effect[row], effects.low[row], effects.high[row]
+            words = with_interval(*ends) if total == 1 else number(ends[0], sign=True)
+            items.append((_name(result, row), f" {words}" * bool(np.isfinite(ends[0]))))
         return _listing("unusual", head, items, f" ({link})" * bool(link) + tail)
     if below.size:
         return _listing("unusual", "", _counted_parts(result, below, "in"), tail)
@@ -497,19 +494,14 @@ def _differ(result: Result) -> Answer | None:
         return None
     chosen = over.chosen & ~(np.abs(over.effect) < TRIVIAL * spread(result))
     finest = chosen if layers is None else layers.first(size).finest(chosen, over.effect)
-    root = whole_inputs(result)[:size] & (layers is not None)
     called = np.unique(result.outputs.argmax(axis=1)) if result.outputs.size else np.zeros(0, np.int64)
     names, several = result.output_names or range(result.outputs.shape[1]), len(called) > 1
     several &= result.record.target == "predicted"
-    rows = np.flatnonzero(finest & ~root)
-    rows = rows[np.argsort(-np.abs(over.effect[rows]), kind="stable")]
-    items = [
-        (_joined(result, j), f" {with_interval(over.effect[j], over.low[j], over.high[j])}") for j in rows.tolist()
-    ]
-    if not items and finest.any():
-        j = int(np.flatnonzero(finest)[0])
-        whole = with_interval(over.effect[j], over.low[j], over.high[j])
-        items = [(f"only {result.subset_names[j]} together", f" {whole}")]
+    below, items = finest & ~whole_inputs(result)[:size], list[tuple[str, str]]()
+    rows = np.flatnonzero(below) if below.any() else np.flatnonzero(finest)[:1]
+    for j in rows[np.argsort(-np.abs(over.effect[rows]), kind="stable")].tolist():
+        name = _joined(result, j) if below.any() else f"only {result.subset_names[j]} together"
+        items.append((name, f" {with_interval(over.effect[j], over.low[j], over.high[j])}"))
     if items:
         return _listing("differ", "", items, " (of its predicted class)" * several)
     hint = f" (of each input's predicted class; target={names[called[0]]!r} asks about one class)" if several else ""
@@ -527,12 +519,11 @@ def _global_says(result: Result) -> Answer:
 def _matter(result: Result) -> Answer:
     """Return the columns that matter over a data set, or in which it differs from the reference."""
     finest, effects = finest_of(result, result.chosen), result.effects  # a group where none of its columns is
-    rows = np.flatnonzero(finest)
-    rows = rows[np.argsort(-np.nan_to_num(np.abs(effects.effect[rows])), kind="stable")]
+    rows, items = np.flatnonzero(finest), list[tuple[str, str]]()
     group = (result.hypotheses.resolution == 0) & (result.hypotheses.layers is not None)
-    ends = zip(effects.effect[rows], effects.low[rows], effects.high[rows], strict=True)
-    words = [f"{' together' * bool(group[j])} {with_interval(*three)}" for j, three in zip(rows, ends, strict=True)]
-    items = [(result.subset_names[j], text) for j, text in zip(rows, words, strict=True)]
+    for j in rows[np.argsort(-np.nan_to_num(np.abs(effects.effect[rows])), kind="stable")].tolist():
+        words = with_interval(effects.effect[j], effects.low[j], effects.high[j])
+        items.append((result.subset_names[j], f"{' together' * bool(group[j])} {words}"))
     about: About = "matter" if result.record.test == "holdout" else "differ"
     return _listing(about, "", items) if items else _line_of(about, f"nothing, of {len(finest):,}")
 
@@ -546,15 +537,6 @@ def _counted_parts(result: Result, rows: Ints, preposition: str = "for") -> list
     order = [j for j in np.lexsort((-count, large)).tolist() if count[j]]
     of = [f" of {total:,}"] + [""] * (len(order) - 1)
     return [(_joined(result, j), f" {preposition} {count[j]:,}{rest}") for j, rest in zip(order, of, strict=True)]
-
-
-def _effect_words(result: Result, row: int) -> str:
-    effects = result.effects
-    if not np.isfinite(effects.effect[row]):
-        return ""
-    if len(result.input_names) > 1:
-        return f" {number(effects.effect[row], sign=True)}"
-    return f" {with_interval(effects.effect[row], effects.low[row], effects.high[row])}"
 
 
 def _name(result: Result, row: int) -> str:
@@ -597,14 +579,10 @@ def whole_inputs(result: Result) -> Bools:
     return np.asarray(top & alone[result.input_of] & parted)
 
 
-def _name_of_root(result: Result) -> str:
-    root = np.flatnonzero(whole_inputs(result))
-    return _name(result, int(root[0])) if root.size else "the whole input"
-
-
 def _only_root(result: Result) -> str:
     """Return what is said where nothing smaller than the whole input is a finding."""
-    name = _name_of_root(result)
+    root = np.flatnonzero(whole_inputs(result))
+    name = _name(result, int(root[0])) if root.size else "the whole input"
     return f"only {name}{' together' * name.startswith('all ')}"
 
 
@@ -860,15 +838,11 @@ def tree_order(result: Result) -> tuple[Ints, Ints]:
 
 def of_intervals(result: Result) -> str:
     """Return what the intervals of effects are of."""
-    if result.located is None:
-        return OF_INTERVALS
-    return "A 95 % interval says how large one effect is, by itself."
+    size = "A 95 % interval says how large one effect is, by itself"
+    return f"{size}{OF_UNUSUAL if result.located is None else '.'}"
 
 
-Scale = Callable[[float], float | None]
-
-
-def scale_over(*numbers: Any) -> Scale:
+def scale_over(*numbers: Any) -> Callable[[float], float | None]:
     """Return the scale from numbers to percent of the width that has room for all of these and zero."""
     ends = np.concatenate([*map(np.ravel, numbers), [0.0]])
     ends = ends[np.isfinite(ends)]
@@ -911,15 +885,12 @@ def decision_lines(result: Result, rows: Ints) -> tuple[Line, ...]:
 def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, ...], float]:
     """Return the effects of these hypotheses, and where zero stands."""
     effect, low, high = (column[rows] for column in rounded_effects(result))
-    evidence, names = result.evidence, [result.subset_names[j] for j in result.subset_of[rows].tolist()]
-    shown = {
-        "value": map(value_text, values(result)[rows]),
-        "more": map(percent, evidence.surprise[rows]),
-        "evidence": map(number, evidence.values[rows]),
-        "q": map(number, result.q[rows]),
-        "status": map(str, result.table["status"].to_numpy()[rows]),
-    }
-    return _lines(names, effect, low, high, sure[rows], **shown)
+    return _lines(
+        [result.subset_names[j] for j in result.subset_of[rows].tolist()], effect, low, high, sure[rows],
+        value=map(value_text, values(result)[rows]), more=map(percent, result.evidence.surprise[rows]),
+        evidence=map(number, result.evidence.values[rows]), q=map(number, result.q[rows]),
+        status=map(str, result.table["status"].to_numpy()[rows]),
+    )  # fmt: skip
 
 
 def features_chart(result: Result, subsets: Ints) -> Chart:
@@ -1040,12 +1011,8 @@ def _nearest(result: Result) -> NearestCase | None:
     if decided is None or not decided.nearest:
         return None
     every = rows_of(result, input_index(result, None))
-    if result.control is not None and result.control.calibrated is not None:  # as `result.nearest` does
-        every = every[result.control.calibrated[result.subset_of[every]]]
-    rows = [row for row in every.tolist() if row in decided.nearest]
-    if not rows:
-        return None
-    return nearest_case(result, min(rows, key=lambda row: decided.nearest[row].distances[0]))
+    rows = [row for row in every[result._calibrated[every]].tolist() if row in decided.nearest]  # as `result.nearest`
+    return nearest_case(result, min(rows, key=lambda row: decided.nearest[row].distances[0])) if rows else None
 
 
 def nearest_case(result: Result, row: int) -> NearestCase | None:
@@ -1059,27 +1026,18 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     assert after is not None
     pairs = [(str(names[j]), *_column(before, j), *_column(after, j)) for j in subset.index.tolist()]
     changes = [(name, old, new) for name, old, new in pairs if old != new]
-    then = decided.nearest[row].outputs[0]
+    then, classes, by_rule = decided.nearest[row].outputs[0], result.output_names, bool(result.record.decisions)
     column = int(result.evidence.classes[row]) if len(then) > 1 else 0
-    name = "output" if result.output_names is None else class_label(result.output_names[column])
-    values = (
-        [float(result.outputs[index][column]), float(then[column])] if result.outputs.size else [float(then[column])]
-    )
-    classes, by_rule = result.output_names, bool(result.record.decisions)
+    name = "output" if classes is None else class_label(classes[column])
+    values = [float(outputs[column]) for outputs in (*result.outputs[index : index + 1], then) if outputs.size]
     becomes = "" if classes is None or by_rule or len(then) == 1 else class_label(classes[int(then.argmax())])
     read = [_as_read(value) for value in values]
     if len(set(read)) == 1:  # on both sides of a threshold, and alike to three digits
         read = [f"{value:.7g}" for value in values]
     return NearestCase(
-        str(result.input_names[index]),
-        subset.name,
-        tuple(changes[:MOST_CHANGED]),
-        max(0, len(changes) - MOST_CHANGED),
-        name,
-        read[0] if len(read) > 1 else "",
-        read[-1],
-        becomes,
-    )
+        str(result.input_names[index]), subset.name, tuple(changes[:MOST_CHANGED]), max(0, len(changes) - MOST_CHANGED),
+        name, read[0] if len(read) > 1 else "", read[-1], becomes,
+    )  # fmt: skip
 
 
 def example(result: Result, row: int) -> Example:
@@ -1092,14 +1050,11 @@ def example(result: Result, row: int) -> Example:
         (str(names[j]), _column(observed, j)[0], tuple(_column(drawn, j))) for j in columns[:MOST_COLUMNS].tolist()
     )
     output = int(result.evidence.classes[row]) if outputs.shape[1] > 1 else 0
+    observed_output = number(result.outputs[index][output]) if result.outputs.size else ""
     return Example(
-        str(result.input_names[index]),
-        name,
-        shown,
-        max(0, len(columns) - MOST_COLUMNS),
-        number(result.outputs[index][output]) if result.outputs.size else "",
-        tuple(number(value) for value in outputs[:, output]),
-    )
+        str(result.input_names[index]), name, shown, max(0, len(columns) - MOST_COLUMNS), observed_output,
+        tuple(map(number, outputs[:, output])),
+    )  # fmt: skip
 
 
 def _column(rows: Batch, column: int) -> list[str]:
