@@ -133,7 +133,6 @@ class Control:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return len(self.chosen)
 
     @property
@@ -1001,7 +1000,6 @@ STATUSES = (
 
 
 def _status(result: Result) -> Array:
-    """Return whether a hypothesis is unusual, or why that could not be judged."""
     if result.located is not None and result.moved is not None:
         drawn = np.where(result.evidence.draws > 0, "not sure", "not drawn")
         return np.where(result.moved.moves, "moves", drawn).astype(object)

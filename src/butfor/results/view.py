@@ -187,13 +187,21 @@ def view(result: Result) -> View:
     Moves the output: x0 up by 4.03 in 3 of 3
     """
     order, notes = list(LABELS), [note for note in result.notes if _binds(result, note)]
+    promises, layered = list[str](), result.hypotheses.layers is not None
+    if result.located is not None:
+        promises.append(meaning_of_where(result))
+    else:
+        if result.decided is not None or result.moved is not None:
+            promises.append(promise_of_decisions(result.record, layered))
+        if result.over_inputs is not None:
+            promises.append(promise_of_features(result.record, layered))
     return View(
         lines=tuple(answer(result)),
         chart=global_chart(result) if result.is_global else _chart(result),
         nearest=_nearest(result),
         guarantee=str(replace(result.guarantee, caveats=())),
         caveats=tuple(map(str, result.guarantee.caveats)),
-        promises=tuple(other_promises(result)),
+        promises=tuple(promises),
         control="" if result.control is None else str(result.control),
         notes=tuple(sorted(notes, key=lambda note: order.index(note.severity))),
         made=importance_headline(result) if result.is_global else headline(result),
@@ -404,18 +412,21 @@ def _moves(result: Result) -> Answer | None:
     link = LINKS.get(str(result.record.link), "")
     tail = f" ({link})" if link else ""
     if not rows.size:
-        if moved.moves.any():
-            return _line_of("moves", f"{_only_root(result)} by more than {number(moved.least)}{tail}")
-        return _line_of("moves", f"no part by more than {number(moved.least)}{tail}")
+        which = _only_root(result) if moved.moves.any() else "no part"
+        return _line_of("moves", f"{which} by more than {number(moved.least)}{tail}")
     shared = total > 1 and len(np.unique(result.subset_of[rows])) < len(rows)  # regions of one name in many images
     if total == 1 or (result.modality in INPUTS and not (result.modality == "image" and shared)):
         rows = rows[np.argsort(-np.abs(moved.drop[rows]), kind="stable")]
         head = "" if total == 1 else f"{len(rows):,} parts in {len(np.unique(result.input_of[rows])):,} of {total:,}: "
-        ends = zip(moved.drop[rows], moved.low[rows], moved.high[rows], strict=True)
-        words = [f" {with_interval(*three) if total == 1 else number(three[0], sign=True)}" for three in ends]
-        if result.modality == "image":
-            words = [f" {size_words(result, int(row), brief=row != rows[0])}" for row in rows]
-        return _listing("moves", head, list(zip((_name(result, int(j)) for j in rows), words, strict=True)), tail)
+        items = []
+        for row in rows.tolist():
+            words = number(moved.drop[row], sign=True)
+            if result.modality == "image":
+                words = size_words(result, row, brief=row != rows[0])
+            elif total == 1:
+                words = with_interval(moved.drop[row], moved.low[row], moved.high[row])
+            items.append((_name(result, row), f" {words}"))
+        return _listing("moves", head, items, tail)
     by_how_much: dict[str, str] = {}
     for j in np.unique(result.subset_of[rows]).tolist():
         alike = rows[result.subset_of[rows] == j]
@@ -509,7 +520,6 @@ def _differ(result: Result) -> Answer | None:
 
 
 def _global_says(result: Result) -> Answer:
-    """Return the global question."""
     rise, redrawn = f"mean rise of the {result.importance.loss} loss", "when a column is redrawn given the others"
     if result.record.test != "holdout":
         rise, redrawn = "change of the mean output", "when a column is redrawn as in the reference"
@@ -534,9 +544,8 @@ def _counted_parts(result: Result, rows: Ints, preposition: str = "for") -> list
     large = np.zeros(len(count), bool)
     for row in rows.tolist():
         large[result.subset_of[row]] = 3 * _width(result, row) > 2 * max(len(result.record.columns), 2)
-    order = [j for j in np.lexsort((-count, large)).tolist() if count[j]]
-    of = [f" of {total:,}"] + [""] * (len(order) - 1)
-    return [(_joined(result, j), f" {preposition} {count[j]:,}{rest}") for j, rest in zip(order, of, strict=True)]
+    items = [(_joined(result, j), f" {preposition} {count[j]:,}") for j in np.lexsort((-count, large)) if count[j]]
+    return [(name, f"{words} of {total:,}" if k == 0 else words) for k, (name, words) in enumerate(items)]
 
 
 def _name(result: Result, row: int) -> str:
@@ -605,11 +614,8 @@ def trivial(result: Result) -> Bools:
 
 
 def telling_notes(result: Result) -> list[Note]:
-    """Return the notes that change what may be concluded: warnings, and the limits where they decided the outcome.
-
-    That inputs look picked is said beside what is unusual.
-    """
-    shown = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]
+    """Return the notes that change what may be concluded: warnings, and the limits where they decided the outcome."""
+    shown = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]  # as unusual has
     shown += [caveat for caveat in result.guarantee.caveats if caveat.code in DOUBTS]
     shown += [note for note in result.notes if note.code in OF_GIVEN]
     limits = [note for note in result.notes if note.code in BINDING and _binds(result, note)]
@@ -624,7 +630,6 @@ def _binds(result: Result, note: Note) -> bool:
 
 
 def promise_line(result: Result) -> str:
-    """Return what is promised, in one line."""
     if result.located is not None:
         return promise_of_where(result)
     controls, most, other = result.guarantee.controls, percent(result.alpha), percent(result.record.alpha)
@@ -642,36 +647,12 @@ def promise_line(result: Result) -> str:
     return f"{first}{rest}; {each}"
 
 
-def other_promises(result: Result) -> list[str]:
-    """Return what is promised of decisions and of features, each with what it assumes of the sampler."""
-    if result.located is not None:
-        return [meaning_of_where(result)]
-    record, layered = result.record, result.hypotheses.layers is not None
-    decisions = [] if result.decided is None and result.moved is None else [promise_of_decisions(record, layered)]
-    return decisions + ([] if result.over_inputs is None else [promise_of_features(record, layered)])
-
-
-SETTINGS = {
-    "model": "Model",
-    "data": "Data",
-    "reference": "Reference (what the inputs are compared with)",
-    "boxes": "Regions",
-    "units": "Units",
-    "sampler": "Sampler",
-    "why": "Why this sampler",
-    "test": "Test",
-    "loss": "Loss",
-    "alternative": "Alternative",
-    "target": "Target",
-    "link": "Link",
-    "seed": "Seed",
-    "version": "butfor version",
-}
-
-
 def _settings(result: Result) -> list[tuple[str, str]]:
-    get = result.record.get
-    known = [(label, str(get(name))) for name, label in SETTINGS.items() if get(name) is not None]
+    names = ("model", "data", "reference", "boxes", "units", "sampler", "why", "test", "loss", "alternative", "target")
+    labels = {"reference": "Reference (what the inputs are compared with)", "boxes": "Regions"}
+    labels |= {"why": "Why this sampler", "version": "butfor version"}
+    given = {name: result.record.get(name) for name in (*names, "link", "seed", "version")}
+    known = [(labels.get(name, name.capitalize()), str(value)) for name, value in given.items() if value is not None]
     family = "all subsets" if result.is_global else {"run": "the run", "input": "each input"}[result.family]
     chosen_by = f"{result.rule} at alpha {result.alpha:g}, over {family}"
     return [*known, ("Selection", chosen_by), ("Model rows evaluated", f"{result.rows:,}")]
@@ -690,7 +671,6 @@ def percent(share: float) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return a value of a table as a person would write it."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         return "" if value is None else str(value)
     return number(float(value)) or "missing"
@@ -731,10 +711,7 @@ def effect_label(result: Result, index: int | None = None) -> str:
 
 
 def rounded_effects(result: Result) -> tuple[Floats, Floats, Floats]:
-    """Return effects (H,) and the ends of their intervals to a thousandth of the largest of their input.
-
-    What is nothing beside it reads 0, and not -1.72e-07.
-    """
+    """Return effects (H,) and the ends of their intervals to a thousandth of the largest of their input."""
     effects, moved, largest = result.effects, result.moved, np.zeros(len(result.input_names))
     unknown_effects = result.modality == "text" and not np.isfinite(effects.effect).any()
     if moved is not None and (result.modality == "image" or unknown_effects):  # by how much each part moves it, given x
@@ -756,7 +733,6 @@ def values(result: Result) -> Array:
 
 
 def rows_of(result: Result, index: int) -> Ints:
-    """Return the rows of the table of one input."""
     return np.flatnonzero(result.input_of == index)
 
 
@@ -837,7 +813,6 @@ def tree_order(result: Result) -> tuple[Ints, Ints]:
 
 
 def of_intervals(result: Result) -> str:
-    """Return what the intervals of effects are of."""
     size = "A 95 % interval says how large one effect is, by itself"
     return f"{size}{OF_UNUSUAL if result.located is None else '.'}"
 
@@ -883,7 +858,6 @@ def decision_lines(result: Result, rows: Ints) -> tuple[Line, ...]:
 
 
 def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, ...], float]:
-    """Return the effects of these hypotheses, and where zero stands."""
     effect, low, high = (column[rows] for column in rounded_effects(result))
     return _lines(
         [result.subset_names[j] for j in result.subset_of[rows].tolist()], effect, low, high, sure[rows],
@@ -894,7 +868,6 @@ def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, .
 
 
 def features_chart(result: Result, subsets: Ints) -> Chart:
-    """Return the mean effects of subsets over all inputs."""
     frame = result.features
     effect, low, high = (frame[name].to_numpy(np.float64) for name in ("effect", "effect_low", "effect_high"))
     largest = np.abs(np.nan_to_num(effect)).max(initial=0.0, keepdims=True)
@@ -935,7 +908,16 @@ def _chart(result: Result) -> Chart | None:
         if len(result.input_names) > 1 and len(np.unique(result.subset_of[decided.necessary])) > 2:
             title = "by the finest part that is decisive"
             return _counts(result, finest_of(result, decided.necessary), title)
-        return _decision_chart(result, input_index(result, None))
+        index = input_index(result, None)
+        rows = rows_of(result, index)
+        rows = rows[~whole_inputs(result)[rows] | (len(rows) == 1)]
+        keys = (-np.nan_to_num(decided.share, nan=-1.0), unknown(decided.low, decided.high), ~decided.necessary)
+        rows = rows[np.lexsort([part[rows] for part in keys])][:MOST_LINES]
+        title = f"{input_title(result, index)}: probability that the decision would have been otherwise, but for"
+        each = "all of a resolution together" if result.record.simultaneous else "each by itself"
+        key = f"Blue: decisive, above the level; grey: not. Second line: 95 % interval, {each}."
+        mark, key_of_mark = scale_over(1.0)(decided.level) or 0.0, f"Dashed: level {decided.level:g}."
+        return Chart(title, decision_lines(result, rows), "level", mark, key, key_of_mark)
     if over is not None and over.chosen.any():
         order = np.lexsort((-np.abs(np.nan_to_num(over.effect)), ~over.chosen))
         return features_chart(result, order[:MOST_LINES])
@@ -952,19 +934,6 @@ def _chart(result: Result) -> Chart | None:
     title = f"{input_title(result, index)}: {effect_label(result, index)}"
     blue = "moves the output" if where else "unusual"
     return Chart(title, lines, "zero", zero, f"{KEY.format(blue=blue)} {of_intervals(result)}")
-
-
-def _decision_chart(result: Result, index: int) -> Chart:
-    decided, rows = result.decided, rows_of(result, index)
-    assert decided is not None
-    rows = rows[~whole_inputs(result)[rows] | (len(rows) == 1)]
-    order = (-np.nan_to_num(decided.share, nan=-1.0), unknown(decided.low, decided.high), ~decided.necessary)
-    rows = rows[np.lexsort([part[rows] for part in order])][:MOST_LINES]
-    title = f"{input_title(result, index)}: probability that the decision would have been otherwise, but for"
-    each = "all of a resolution together" if result.record.simultaneous else "each by itself"
-    key = f"Blue: decisive, above the level; grey: not. Second line: 95 % interval, {each}."
-    mark, key_of_mark = scale_over(1.0)(decided.level) or 0.0, f"Dashed: level {decided.level:g}."
-    return Chart(title, decision_lines(result, rows), "level", mark, key, key_of_mark)
 
 
 def _counts(result: Result, marked: Bools, title: str) -> Chart:
