@@ -116,8 +116,8 @@ def _array_types(part: str) -> dict[str, Any]:
 def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
     hypotheses, choice, decided, located = result.hypotheses, result.choice, result.decided, result.located
     is_table = isinstance(hypotheses.items, TableItems)
-    own = ("evidence", "effects", "decided", "moved", "sets", "fills", "control")
-    parts = {name: getattr(result, name) for name in own} | {
+    named = ("evidence", "effects", "decided", "moved", "sets", "fills", "control")
+    parts = {name: getattr(result, name) for name in named} | {
         "stay": None if decided is None else decided.stay,
         "cells": None if located is None else located.cells,
         "layers": hypotheses.layers,
@@ -125,8 +125,10 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         "features": result.over_inputs,
     }
     weights, nulls = (None, None) if choice is None or choice.weights is None else choice.weights
-    arrays: dict[str, Any] = {name: getattr(result, name) for name in ("input_of", "subset_of", "chosen", "outputs")}
-    arrays |= {f"{part}.{name}": getattr(parts[part], name, None) for part in parts for name in _array_types(part)}
+    arrays: dict[str, Any] = {
+        f"{part}.{name}": getattr(parts[part], name, None) for part in parts for name in _array_types(part)
+    }
+    arrays |= {name: getattr(result, name) for name in ("input_of", "subset_of", "chosen", "outputs")}
     arrays |= {name: getattr(located, name, None) for name in ("maps", "labels")}
     arrays["difference"] = result.difference if result.is_global else None
     arrays["inputs"] = hypotheses.items.values if isinstance(hypotheses.items, TableItems) else None

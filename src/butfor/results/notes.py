@@ -266,8 +266,8 @@ def _of_importance(result: Result) -> list[Note]:
         size = np.where(chosen, np.abs(np.nan_to_num(result.effects.effect)), 0.0)
         if finest.any():
             p, names, first = result.evidence.values, result.subset_names, (size == size.max()) & (size > 0)
-            told = [{"name": names[j], "p": float(p[j]), "largest": bool(first[j])} for j in np.flatnonzero(finest)]
-            notes.append(Note("told-groups", "info", {"groups": told}))
+            named = [{"name": names[j], "p": float(p[j]), "largest": bool(first[j])} for j in np.flatnonzero(finest)]
+            notes.append(Note("told-groups", "info", {"groups": named}))
     if not chosen.any() and not withheld.any():
         if result.record.test == "holdout":
             notes.append(Note("no-skill-alone" if alone and not hidden else "no-skill", "limit"))

@@ -27,19 +27,7 @@ from butfor.results.notes import notes_of
 from butfor.results.record import CheckRecord, ImportanceRecord, RunRecord, TableInputs, plain
 from butfor.results.where import Located
 from butfor.results.words import FAULTS, NO_VARIATION, Guarantee, Note, guarantee, no_nearest
-from butfor.types import (
-    Array,
-    Batch,
-    Bools,
-    Family,
-    Floats,
-    InputError,
-    Ints,
-    ReachWarning,
-    Subset,
-    warn_user,
-    whole,
-)  # fmt: skip
+from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, ReachWarning, Subset, warn_user, whole
 
 if TYPE_CHECKING:
     import pandas as pd
