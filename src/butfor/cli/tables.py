@@ -267,7 +267,8 @@ def treatment(
             frames = [frame.drop(columns=beside) for frame in frames]
         with kept(typed_settings.pop("run_dir", None), output.out) as run_dir:
             result = run(
-                box, *frames, **compared, legitimate=_split(legitimate) or None, proxies=_split(proxies) or None,
+                box, frames[0], frames[1], **compared, legitimate=_split(legitimate) or None,
+                proxies=_split(proxies) or None,
                 favourable=_favourable(favourable, wrap(box).classes, decides="decide" in settings),
                 groups=read.clusters, reference_groups=read.reference_groups, **output.how(run_dir), **typed_settings,
             )  # fmt: skip

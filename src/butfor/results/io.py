@@ -385,10 +385,9 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
     layers = part("layers", stepwise=stepwise)
     hypotheses, importance = replace(hypotheses, layers=layers), facts.record.importance
     pieces = facts.texts | {f"{name} {row}": array for name, row, array in counterfactual_arrays(arrays)}
-    rows = [int(key.removeprefix("kept ")) for key in pieces if key.startswith("kept ")]
     chunks = (
         Chunk(np.array([row]), [pieces[f"kept {row}"]], arrays[f"kept outputs {row}"][None], row in facts.listed)
-        for row in rows
+        for row in (int(key.removeprefix("kept ")) for key in pieces if key.startswith("kept "))
     )
     nearest = {
         int(row): Nearest(pieces[f"nearest {row}"], arrays[f"nearest outputs {row}"], np.array(distances))

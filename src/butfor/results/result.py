@@ -370,7 +370,8 @@ class Result:
         For the same rule and family, with the weights that the rule learned at the alpha of this result. 1 where no
         alpha will do, NaN where nothing was tested, and for osft and few-shot on several resolutions.
         """
-        return self._choice_for(self.alpha, self.rule, self.family).least_alpha(self._weighed(), self.tested)
+        weighed = np.where(self.rejected, 1.0, self.evidence.scaled)
+        return self._choice_for(self.alpha, self.rule, self.family).least_alpha(weighed, self.tested)
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
@@ -634,11 +635,8 @@ class Result:
     def _choose(self, alpha: float, rule: str, family: Family, *, withhold: bool = True) -> Bools:
         """Return what is chosen (H,); with `withhold` what the check rejects counts as p = 1, which keeps p valid."""
         tested = family_members(self.evidence, rule, family, self.n_inputs)
-        return self._choice_for(alpha, rule, family).chosen(self._weighed(withhold=withhold), tested)
-
-    def _weighed(self, *, withhold: bool = True) -> Floats:
-        rejected = withhold and self.check is not None
-        return np.where(self.rejected, 1.0, self.evidence.scaled) if rejected else self.evidence.scaled
+        weighed = np.where(self.rejected & withhold, 1.0, self.evidence.scaled)
+        return self._choice_for(alpha, rule, family).chosen(weighed, tested)
 
     def counterfactuals(self, input: object, subset: str, n: int = 3) -> Batch:
         """Return the first `n` counterfactuals that this run drew for one hypothesis, as it kept them.

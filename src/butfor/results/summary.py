@@ -39,12 +39,10 @@ def _wrapped(*sentences: str) -> list[str]:
 
 def _subset_lines(result: Result, most: int) -> list[str]:
     """Return a table of the subsets that were chosen, over all inputs or for any, the most often or largest first."""
-    shown = result.features[["subset", "effect", "effect_low", "effect_high", "p", "q", "chosen"]]
-    order = -np.abs(np.nan_to_num(shown["effect"]))
-    if not result.is_global:
-        names = ["subset", "inputs_chosen", "inputs_necessary", "effect", "effect_low", "effect_high", "q", "chosen"]
-        shown = result.features[[name for name in names if name in result.features]]
-        order = -shown["inputs_chosen"].to_numpy()
+    names = ["subset", "inputs_chosen", "inputs_necessary", "effect", "effect_low", "effect_high", "p", "q", "chosen"]
+    names = [name for name in names if name in result.features and (name != "p" or result.is_global)]
+    shown = result.features[names]
+    order = -np.abs(np.nan_to_num(shown["effect"])) if result.is_global else -shown["inputs_chosen"].to_numpy()
     rows = [j for j in np.argsort(order, kind="stable").tolist() if order[j] < 0 or shown["chosen"].iloc[j]]
     shown = shown.dropna(axis=1, how="all").iloc[rows[:most]]
     text = shown.to_string(index=False, float_format="{:.3g}".format, na_rep="", line_width=WIDTH, max_colwidth=40)

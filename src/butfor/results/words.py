@@ -833,9 +833,8 @@ def guarantee(
         return Guarantee(promise.controls, alpha, over, needs, by, caveats, sampler=assumed(record))
     if test == "where":
         needs = f"{promise.needs}; x is fixed, so how photographs were picked does not matter"
-        return Guarantee(
-            promise.controls, alpha / 4, "the regions of each photograph", needs, promise.proven_by, caveats
-        )
+        over = "the regions of each photograph"
+        return Guarantee(promise.controls, alpha / 4, over, needs, promise.proven_by, caveats)
     over = "all hypotheses of the run" if family == "run" else "the hypotheses of each single input (not over the run)"
     if layered:
         over = "the hypotheses of each resolution (not over all resolutions together)"

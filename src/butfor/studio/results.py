@@ -56,10 +56,8 @@ def make_view(result: Result, out: Path) -> None:
         "settings": made.settings,
         "inputs": [_input(result, i, out) for i in (indices[:MOST_IMAGES] if result.modality == "image" else indices)],
         "rows": [
-            {
-                **dict(zip(("effect", "low", "high"), (ends[row] for ends in effects), strict=True)),
-                **_row(result, row, out, draws=k < MOST_EXAMPLES),
-            }
+            {"effect": effects[0][row], "low": effects[1][row], "high": effects[2][row]}
+            | _row(result, row, out, draws=k < MOST_EXAMPLES)
             for k, row in enumerate(shown)
         ],
         "left_out": len(result.chosen) - len(shown),
