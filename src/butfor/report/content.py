@@ -159,9 +159,6 @@ def _of_modality(result: Result, modality: str) -> Any:
     return marked_texts(result)
 
 
-# The data of the script
-
-
 def index(result: Result) -> dict[str, Any]:
     """Return what the list of inputs needs: columns, one entry per input."""
     inputs = shown_inputs(result)
@@ -279,8 +276,6 @@ def as_json(data: object) -> str:
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
-
-# How the result was made
 
 REFERENCES = {
     "Burns": "Burns, C., Thomason, J., Tansey, W. (2020). Interpreting black box models via hypothesis testing. FODS.",

@@ -178,8 +178,6 @@ class View:
 def view(result: Result) -> View:
     """Return what is shown of a result.
 
-    Examples
-    --------
     >>> import butfor
     >>> rows = np.random.default_rng(0).normal(size=(60, 2))
     >>> shown = view(butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, subsets="columns"))
@@ -208,8 +206,6 @@ def view(result: Result) -> View:
         settings=tuple(_settings(result)),
     )
 
-
-# The answer, in at most ten lines
 
 MOST_ANSWERED, MOST_NOTES, MOST_NAMED = 10, 3, 5
 TRIVIAL = 1e-3  # of the spread of outputs over inputs and reference: less is no finding
@@ -658,9 +654,6 @@ def _settings(result: Result) -> list[tuple[str, str]]:
     return [*known, ("Selection", chosen_by), ("Model rows evaluated", f"{result.rows:,}")]
 
 
-# Names and numbers as text
-
-
 def percent(share: float) -> str:
     """Return a probability as people write it.
 
@@ -722,9 +715,6 @@ def rounded_effects(result: Result) -> tuple[Floats, Floats, Floats]:
         largest = np.maximum(largest, 0.1)  # a probability has four digits at most
     beside = largest[result.input_of]
     return to_scale(effects.effect, beside), to_scale(effects.low, beside), to_scale(effects.high, beside)
-
-
-# Which hypotheses are shown, in which order
 
 
 def values(result: Result) -> Array:
@@ -807,9 +797,6 @@ def tree_order(result: Result) -> tuple[Ints, Ints]:
         depth[below] = depth[order[-1]] + 1
         todo += below[::-1]
     return np.array(order, np.int64), depth
-
-
-# Lines and charts
 
 
 def of_intervals(result: Result) -> str:
@@ -948,9 +935,6 @@ def _counts(result: Result, marked: Bools, title: str) -> Chart:
         for j, end in bars
     )
     return Chart(f"Number of {INPUTS.get(result.modality, 'inputs')}, {title}", tuple(lines), "count")
-
-
-# Inputs one by one
 
 
 def called(result: Result) -> list[str]:

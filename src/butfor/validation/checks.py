@@ -196,9 +196,6 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if 0 < share < 1 else f"{100 * share:.0f} %"
 
 
-# The core
-
-
 def core_section(case: Case) -> Section:
     """Test the statistics of this installation on known answers."""
     known, counts = core.known_answers(), core.null_simulations(case.seed)
@@ -244,8 +241,6 @@ def core_section(case: Case) -> Section:
     text = ("The statistics that all other sections rest on, tested in this installation before anything else.",)
     return Section(name, text, requirements, tables)
 
-
-# The model
 
 SAME, MODEL_ROWS, ONE_BY_ONE = 1e-4, 64, 16  # of the spread of outputs; rows; rows that are evaluated one by one
 
@@ -294,8 +289,6 @@ def model_section(case: Case) -> Section:
     )
     return Section(name, text, requirements)
 
-
-# The data beside the reference
 
 BEYOND, SQUEEZED, SWAPPED, LEAST_SHIFTED = 0.5, 20.0, (0.9, 0.3), 10
 CLOSER = 0.75  # share of rows that lie closer to another row than their redrawn versions do
@@ -425,8 +418,6 @@ def _nearest(rows: Floats, others: Floats, counts: Bools) -> Floats:
     return np.asarray(np.sqrt(np.maximum(np.where(counts, squares, np.inf), 0)).min(axis=1))
 
 
-# The sampler
-
 HELD_OUT_ALPHA = 0.01
 
 
@@ -476,9 +467,6 @@ def sampler_section(case: Case) -> Section:
     return Section(name, text, requirements, (table,))
 
 
-# Memory of the reference
-
-
 def memory_section(case: Case) -> Section:
     """Ask whether the model knows the rows of the reference (METHODS 19)."""
     name = "memory"
@@ -515,8 +503,6 @@ def _target(case: Case, outputs: Floats) -> Target:
     name = case.target if case.target is not None else "output" if outputs.shape[1] == 1 else "predicted"
     return resolve(name, None, outputs, case.wrapped)
 
-
-# Size under the null
 
 TAIL_P, TAIL_LIMIT = 0.05, 0.075
 
@@ -606,8 +592,6 @@ def _detectable(splits: int, most: int) -> float:
     return float(beta.ppf(0.8, most + 1, splits - most))
 
 
-# Power at planted effects
-
 DISTANCES = (0.0, 3.0, 6.0)
 BESIDE = 4  # columns that are tested beside the planted one
 
@@ -688,8 +672,6 @@ def _planted(column: int) -> Callable[[Batch], Floats]:
 
     return model
 
-
-# Coverage
 
 TRUTH_DRAWS, WORLD_ROWS, NOMINAL, FLOOR = 2_000, 10, 0.95, 0.85
 MOST_BESIDES = 24  # columns that are redrawn where the kept ones are to be enough
@@ -824,8 +806,6 @@ def _draws(case: Case, rows: Floats, subset: Subset, draws: int, rng: np.random.
     values = case.sampler.values(rows.astype(case.table.values.dtype), subset, draws, rng)
     return np.asarray(values, dtype=np.float64).reshape(len(rows) * draws, -1)
 
-
-# Stability
 
 AGREE, FEW = 0.7, 0.05
 

@@ -367,9 +367,6 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: sha256(content) for name, content in files.items()}
 
 
-# Software
-
-
 def packages() -> dict[str, str]:
     known = {one.metadata["Name"]: one.version for one in metadata.distributions() if one.metadata["Name"]}
     return dict(sorted(known.items(), key=lambda pair: pair[0].lower()))
@@ -391,9 +388,6 @@ def bill() -> dict[str, Any]:
         "metadata": {"component": component("butfor", __version__)},
         "components": [one for one in every if not one["purl"].startswith("pkg:pypi/butfor@")],
     }
-
-
-# The page
 
 
 NAMES = {name: name.capitalize() for name in (*STAGES, "provenance", "signature")}  # of sections, in tables
@@ -447,9 +441,6 @@ def _not_tested(facts: Mapping[str, Any]) -> dict[str, list[str]]:
         if one["status"] == "not tested":
             reasons.setdefault(one["why"], []).append(one["id"])
     return reasons
-
-
-# Verification
 
 
 def verify(folder: str | PathLike[str]) -> list[str]:
