@@ -66,7 +66,11 @@ def check_folder(out: Path) -> None:
 
 def write_folder(result: Result, out: Path, more: Mapping[str, Callable[[Path], Any]] | None = None) -> None:
     """Write `result.butfor`, `table.csv`, `report.html` and `more` into `out`, beside whatever else is there."""
-    files = {RESULT: result.save, TABLE: lambda path: result.table.to_csv(path, index=False), REPORT: result.report}
+    files: dict[str, Callable[[Path], Any]] = {
+        RESULT: result.save,
+        TABLE: lambda path: result.table.to_csv(path, index=False),
+        REPORT: lambda path: write(result, path),
+    }
     write_files({**files, **(more or {})}, out)
 
 
