@@ -7,8 +7,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from butfor.explain import explain
 from butfor.plots import importance
 from butfor.tabular.global_importance import global_importance
+from butfor.types import InputError
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +56,10 @@ def test_nothing_chosen_and_a_single_input_still_draw(result):
     lone = global_importance(lambda X: X[:, 0], np.array([[50.0, 0.0]]), reference=reference, draws=500, passes=9999)
     assert names(importance(lone)) == ["x0", "x1"]
     assert words(importance(lone)) == "mean output minus mean counterfactual"
+
+
+def test_a_result_of_single_inputs_is_refused():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    result = explain(lambda batch: batch[:, 0], rows[:3], rows, subsets="columns")
+    with pytest.raises(InputError, match="importance is for results of"):
+        importance(result)

@@ -357,10 +357,10 @@ diversify = true
 def test_models_come_from_the_configuration_only(tmp_path):
     (tmp_path / "studio.toml").write_text(MODELS)
     offers = read_offers(tmp_path)
-    assert offers.model("Mine", "table").spec == f"{tmp_path}{os.sep}model.py:predict"
-    assert offers.sampler("Net", "image").options == {"diversify": True}
+    assert offers.named("model", "Mine", "table").spec == f"{tmp_path}{os.sep}model.py:predict"
+    assert offers.named("sampler", "Net", "image").options == {"diversify": True}
     with pytest.raises(butfor.types.InputError, match="not configured for image"):
-        offers.model("Mine", "image")
+        offers.named("model", "Mine", "image")
 
 
 @pytest.mark.parametrize(

@@ -34,4 +34,4 @@ def test_the_configuration_is_read(tmp_path):
     offers = read_offers(tmp_path)
     names = [entry["name"] for entry in tomllib.loads(block("toml"))["model"]]
     assert [offer.name for offer in offers.models][: len(names)] == names
-    assert offers.model("EfficientNet", "image").options["preprocess"] == "imagenet-crop"
+    assert offers.named("model", "EfficientNet", "image").options["preprocess"] == "imagenet-crop"

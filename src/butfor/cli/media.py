@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -122,40 +122,27 @@ def image(*, model: ImageModel, regions: Regions, inpainter: Inpainter, output: 
     files, notes = dict(FOLDER), []
     with working(output):
         box = classifier(model_named(**vars(model)))
-        sampler = sampler_named(
-            inpainter.sampler,
-            inpainter.fills or output.out / FILLS,
-            diversify=inpainter.diversify,
-            test=settings.get("test"),
-            threads=model.threads,
-        )
+        fills, test = inpainter.fills or output.out / FILLS, settings.get("test")
+        how: dict[str, Any] = {"diversify": inpainter.diversify, "test": test, "threads": model.threads}
+        sampler = sampler_named(inpainter.sampler, fills, **how)
         if inpainter.check and info_of(sampler).deterministic:
             raise InputError("--check-sampler needs draws that differ, but the sampler always fills alike; --diversify")
         path = regions.images
-        pictures = (
-            ImageFiles((path,), (path.name,), regions.longest)
-            if path.is_file()
-            else folder(path, recursive=regions.recursive, longest=regions.longest)
-        )
+        if path.is_file():
+            pictures = ImageFiles((path,), (path.name,), regions.longest)
+        else:
+            pictures = folder(path, recursive=regions.recursive, longest=regions.longest)
         redraws = inpainter.sampler != "donor" or any((inpainter.diversify, inpainter.effects, inpainter.sensitivity))
         tested = any(settings.get(name) is not None for name in NOT_WHERE)  # options of given regions
-        boxes: Any = regions.boxes or (
-            "grid" if redraws or tested or inpainter.check or regions.attributes else "where"
-        )
+        given = redraws or tested or inpainter.check or regions.attributes
+        boxes: Any = regions.boxes or ("grid" if given else "where")
         settings = {**library_settings(settings, box), "seed": output.seed}
         if boxes != "where":
-            boxes = regions_named(
-                boxes,
-                detector=regions.detector,
-                detector_classes=regions.detector_classes,
-                overlap=regions.overlap,  # type: ignore[arg-type]
-                attributes=regions.attributes,
-                seed=output.seed,
-            )
+            names = ("detector", "detector_classes", "overlap", "attributes")
+            boxes = regions_named(boxes, **{name: getattr(regions, name) for name in names}, seed=output.seed)
         elif redraws or inpainter.check or regions.attributes or regions.detector:
             raise InputError("--boxes where takes no sampler, attributes or detector; use --boxes grid with them")
-        settings["boxes"] = boxes
-        settings["effects"] = "chosen" if inpainter.effects else None
+        settings |= {"boxes": boxes, "effects": "chosen" if inpainter.effects else None}
         result = explain(box, pictures, None if boxes == "where" else sampler, progress=bar(output), **settings)
         if inpainter.sensitivity:
             notes.append(sensitivity(box, pictures, sampler, pixels=inpainter.pixels, **settings).summary())
@@ -278,18 +265,13 @@ def text(
                 settings[key] = list(load_texts(domain.corpus, column=column).values())
         settings = library_settings(settings, box)
         with kept(settings.pop("run_dir", None), output.out) as run_dir:
-            overlap: Any = units.overlap
-            result = explain(
-                box,
-                texts,
-                sampler,
-                units=units_named(units.units, tokenizer=info_of(sampler).tokenizer, overlap=overlap),
-                effects="chosen" if effects else None,
-                seed=output.seed,
-                run_dir=run_dir,
-                progress=bar(output),
-                **settings,
+            settings["units"] = units_named(
+                units.units,
+                tokenizer=info_of(sampler).tokenizer,
+                overlap=units.overlap,  # type: ignore[arg-type]
             )
+            settings["effects"] = "chosen" if effects else None
+            result = explain(box, texts, sampler, **output.how(run_dir), **settings)
             result = written(result, output, model=model.model, data=units.texts)
     summary = harmless(result.summary())  # names are parts of texts
     finish(output, lambda: f"{summary}\n{found_in(result)}", result.to_json)
@@ -322,11 +304,6 @@ class LanguageModel:
     max_tokens: Annotated[int, opt("Longest answer of a server, in tokens.")] = 32
     temperature: Annotated[float, opt("Of a server's answers; above 0 give --samples.")] = 0.0
     concurrency: Annotated[int, opt("Requests under way at a time.")] = 4
-
-    def load(self) -> Any:
-        from butfor.context.files import model_named
-
-        return model_named(**vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,18 +339,17 @@ def context(*, model: LanguageModel, contexts: Contexts, spending: Spending, out
     """Test the passages, examples, turns or instructions of prompts; write result.butfor, table.csv and report.html."""
     from butfor.context.ask import FILE
     from butfor.context.explain import cost, explain
-    from butfor.context.files import read_foils, read_prompts
+    from butfor.context.files import model_named, read_foils, read_prompts
     from butfor.context.result import write_folder
 
     with working(output):
         prompts, answers = read_prompts(contexts.prompts)
         foils = "drop" if contexts.foils == "drop" else read_foils(contexts.foils)
-        answering = model.load()
-        parts: Literal["zoom"] | list[str] | None = None
-        if contexts.parts is not None:
-            parts = "zoom" if contexts.parts == "zoom" else [one.strip() for one in contexts.parts.split(",")]
-        given = {name: value for name, value in vars(contexts).items() if name not in ("prompts", "foils")}
-        size: dict[str, Any] = {**given, "parts": parts, "enough": contexts.enough or None}
+        answering = model_named(**vars(model))
+        size: dict[str, Any] = {**vars(contexts), "enough": contexts.enough or None}
+        del size["prompts"], size["foils"]
+        if contexts.parts not in (None, "zoom"):
+            size["parts"] = [one.strip() for one in contexts.parts.split(",")]
         most = cost(answering, prompts, foils, **size)
         words = (
             f"at most {most.calls:,} calls and about {most.tokens:,} tokens of prompts; where few parts matter about "
@@ -387,16 +363,7 @@ def context(*, model: LanguageModel, contexts: Contexts, spending: Spending, out
         if not output.quiet:
             typer.echo(f"note: {words}", err=True)
         with kept(spending.run_dir, output.out, FILE) as folder:
-            result = explain(
-                answering,
-                prompts,
-                foils,
-                answer=answers,
-                seed=output.seed,
-                budget=spending.budget,
-                run_dir=folder,
-                progress=bar(output),
-                **size,
-            )
+            size |= {"answer": answers, "budget": spending.budget}
+            result = explain(answering, prompts, foils, **output.how(folder), **size)
             write_folder(result, output.out)
     finish(output, result.marked, result.to_json)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from butfor.results.result import Result
 
 Command = Callable[..., None]
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 MODEL, ROWS, TEST, RUN = "The model", "Rows and columns", "The test", "The run"
 
 
@@ -52,8 +53,14 @@ def command(
         panels: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(function).parameters.values():
-            if parameter.name in panels:
-                parameters += _panel_options(panels[parameter.name])
+            if (panel := panels.get(parameter.name)) is not None:
+                described = get_type_hints(panel, include_extras=True)
+                for one in fields(panel):
+                    described[one.name].__metadata__[0].rich_help_panel = panel.panel
+                    default = inspect.Parameter.empty if one.default is MISSING else one.default
+                    parameters.append(
+                        inspect.Parameter(one.name, KEYWORD, default=default, annotation=described[one.name])
+                    )
             elif parameter.kind is parameter.VAR_KEYWORD:
                 known = {one.name for one in parameters}  # options of the command win over those generated
                 more = [one for one in _settings_options(helps) if one.name not in known]
@@ -77,16 +84,7 @@ def command(
     return decorate
 
 
-def _panel_options(kind: Any) -> Iterator[inspect.Parameter]:
-    hints = get_type_hints(kind, include_extras=True)
-    for one in fields(kind):
-        hints[one.name].__metadata__[0].rich_help_panel = kind.panel
-        default = inspect.Parameter.empty if one.default is MISSING else one.default
-        yield inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[one.name])
-
-
-# columns of a file, or of every command
-NOT_TYPED = ("y", "groups", "reference_groups", "weights_by", "seed", "options", "progress")
+NOT_TYPED = ("y", "groups", "reference_groups", "weights_by", "seed", "options", "progress")  # columns; of all commands
 HELPS = {  # where the library takes an object or a function
     "test": f"One of {', '.join(get_args(TestName))}. Default: sequential for tables and texts, few-shot for images.",
     "rule": f"One of {', '.join(get_args(RuleName))}: how hypotheses are chosen from the evidence. The default fits "
@@ -127,7 +125,7 @@ def _settings_options(helps: dict[str, str]) -> Iterator[inspect.Parameter]:
             names = f"--{name}/--no-{name}" if one.default is True else f"--{name}"
             info = typer.Option(names, help=help, rich_help_panel=panel)
             annotation = Annotated[typed | None, info]  # type: ignore[valid-type]
-            yield inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+            yield inspect.Parameter(one.name, KEYWORD, default=None, annotation=annotation)
 
 
 def _descriptions(kind: type) -> dict[str, str]:
@@ -245,6 +243,10 @@ class Output:
     json: Annotated[bool, opt("Print the result as JSON on standard output, and nothing else there.", "--json")] = False
     quiet: Annotated[bool, opt("No progress bar and no notes on standard error.", "--quiet")] = False
 
+    def how(self, run_dir: Path) -> dict[str, Any]:
+        """Return how a run is to be done, as keywords of the library."""
+        return {"seed": self.seed, "run_dir": run_dir, "progress": bar(self)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
@@ -271,20 +273,13 @@ class Interrupted(Exception):
 
 def stop_on_sigterm() -> None:
     """Treat SIGTERM as Ctrl-C; only the main thread of a process may do so."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, interrupt)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @contextmanager
 def kept(run_dir: Path | None, out: Path, answers: str = FILE) -> Iterator[Path]:
-    """Yield the run directory: what is finished stays there until the result is written; errors say how to go on.
-
-    `answers` is the file that it stays in.
-    """
+    """Yield the run directory: what is finished stays in its file `answers` until the result is written."""
     from butfor.models import ModelUnreachable
 
     folder = run_dir or out / "run"
@@ -322,9 +317,8 @@ def remember(folder: Path) -> None:
         return
     try:
         private_folder(folder)
-        private_file(folder / COMMAND).write_text(
-            json.dumps({"arguments": arguments, "folder": os.getcwd()}), encoding="utf-8"
-        )
+        called = json.dumps({"arguments": arguments, "folder": os.getcwd()})
+        private_file(folder / COMMAND).write_text(called, encoding="utf-8")
     except OSError as error:
         raise InputError(f"run_dir {folder} cannot be used: {error.strerror or error}; name another folder") from error
 
@@ -376,11 +370,11 @@ def bar(output: Output) -> bool:
 
 def written(result: Result, output: Output, **sources: str) -> Result:
     """Return the result with its sources, after writing its folder."""
-    result = result.with_sources(**sources)
+    result, count = result.with_sources(**sources), len(FOLDER)
     with reporting(bar(output)) as report:
-        report(Progress("report", 0, len(FOLDER)))
+        report(Progress("report", 0, count))
         write_folder(result, output.out)
-        report(Progress("report", len(FOLDER), len(FOLDER)))
+        report(Progress("report", count, count))
     return result
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -27,14 +28,11 @@ from butfor.cli.options import (
     written,
 )
 from butfor.combine import combine as choose_over
-from butfor.report.write import REPORT, RESULT, TABLE, save_png
+from butfor.report.write import REPORT, RESULT, TABLE, save_png, write_folder
 from butfor.results.io import write_files
 from butfor.settings import Procedure, few_shot, irt, sequential
 from butfor.tabular.files import SAMPLERS, TableRequest, Tables, read_subsets, read_tables, sampler_named
 from butfor.types import InputError
-
-if TYPE_CHECKING:
-    from butfor.tabular.check import SamplerCheck
 
 MODEL_HELP = (
     "file.onnx, file.skops, file.py:function (from a pandas DataFrame of the feature columns to one number per row or "
@@ -51,6 +49,7 @@ REFERENCE_WHERE_HELP = (
     "Rows of the reference, such as \"diagnosis == 'benign'\". Without --reference it splits the data: the rows it "
     "matches are the reference, the others are explained."
 )
+REFERENCE_GROUPS_HELP = "Column of the reference whose equal values mark rows that belong together; not for the model."
 DROP_HELP = (
     "Columns that are not for the model: a,b,c. Text columns that are named in an expression which picks rows are left "
     "out anyway, numbers are not."
@@ -72,6 +71,7 @@ class Rows:
     reference: Annotated[Path | None, opt(REFERENCE_HELP)] = None
     reference_where: Annotated[str | None, opt(REFERENCE_WHERE_HELP)] = None
     data_where: Annotated[str | None, opt('Rows to explain, such as "age > 40 and `my column` != 0".')] = None
+    reference_groups: Annotated[str | None, opt(REFERENCE_GROUPS_HELP)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,6 @@ class Columns:
 
 TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
 CLUSTERS_HELP = "Column whose equal values mark rows that belong together, as several of one person; not for the model."
-REFERENCE_GROUPS_HELP = "Column of the reference whose equal values mark rows that belong together; not for the model."
 EARLY_STOP_HELP = "With --test irt: the same answer for fewer model evaluations."
 
 
@@ -122,7 +121,6 @@ def explain(
     columns: Columns,
     truth: Annotated[str | None, opt(TRUTH_HELP, panel=ROWS)] = None,
     clusters: Annotated[str | None, opt(CLUSTERS_HELP, panel=ROWS)] = None,
-    reference_groups: Annotated[str | None, opt(REFERENCE_GROUPS_HELP, panel=ROWS)] = None,
     sampler: SamplerName = "auto",
     h: Annotated[int | None, opt("Exceedances at which the sequential test stops. Default: 10.", panel=TEST)] = None,
     early_stop: Annotated[bool, opt(EARLY_STOP_HELP, "--early-stop", panel=TEST)] = False,
@@ -135,37 +133,25 @@ def explain(
 
     if settings.get("target") == "truth" and truth is None:
         raise InputError("--target truth needs the true labels; name their column with --truth")
-    makers: tuple[tuple[str, Any, Callable[..., Procedure]], ...] = (
-        ("h", h, sequential), ("early_stop", early_stop or None, irt), ("scale", scale, few_shot)
-    )  # fmt: skip
-    name = settings.get("test", "sequential")
-    for typed, value, maker in makers:
+    name, options = settings.get("test", "sequential"), {"h": h, "early-stop": early_stop or None, "scale": scale}
+    makers: tuple[Callable[..., Procedure], ...] = (sequential, irt, few_shot)
+    for (option, value), maker in zip(options.items(), makers, strict=True):
         if value is not None:
-            settings["test"] = maker(**{typed: value})
+            settings["test"] = maker(**{option.replace("-", "_"): value})
             if settings["test"].name != name:
-                option = typed.replace("_", "-")
                 raise InputError(f"--{option} is for --test {settings['test'].name}, not for {name}; drop it")
     with working(output):
         fit, box = sampler_named(sampler), trust.load(model)
-        named = {"truth": truth, "clusters": clusters, "reference_groups": reference_groups}
-        read = columns.read_tables(box, **vars(rows), **named)
+        read = columns.read_tables(box, **vars(rows), truth=truth, clusters=clusters)
         if truth is not None:
             settings.setdefault("target", "truth")
         typed_settings, subsets = library_settings(settings, box), columns.read_subsets()
         with kept(typed_settings.pop("run_dir", None), output.out) as run_dir:
+            groups: dict[str, Any] = {"groups": read.clusters, "reference_groups": read.reference_groups}
             result = run(
-                box,
-                read.data,
-                fit(read.reference),
-                subsets=subsets,
-                y=read.truth,
-                groups=read.clusters,
-                reference_groups=read.reference_groups,
-                seed=output.seed,
-                run_dir=run_dir,
-                progress=bar(output),
+                box, read.data, fit(read.reference), subsets=subsets, y=read.truth, **groups, **output.how(run_dir),
                 **typed_settings,
-            )
+            )  # fmt: skip
             result = written(result, output, model=model, **read.sources)
     finish(output, result.summary, result.to_json)
     stopped_early(result, output)
@@ -195,7 +181,6 @@ def global_(
     trust: Trust,
     rows: Rows,
     labels: Annotated[str | None, opt(LABELS_HELP, "--labels", "--truth", panel=ROWS)] = None,
-    reference_groups: Annotated[str | None, opt(REFERENCE_GROUPS_HELP, panel=ROWS)] = None,
     columns: Columns,
     sampler: SamplerName = "auto",
     loss: Annotated[str | None, opt(LOSS_HELP, panel=TEST)] = None,
@@ -208,32 +193,18 @@ def global_(
 
     with working(output):
         fit, box = sampler_named(sampler), trust.load(model)
-        named = {"truth": labels, "truth_option": "--labels", "reference_groups": reference_groups}
-        read = columns.read_tables(box, **vars(rows), **named, itself=labels is not None)
+        named = {"truth": labels, "truth_option": "--labels", "itself": labels is not None}
+        read = columns.read_tables(box, **vars(rows), **named)
         typed_settings = library_settings(settings, box)
         with kept(typed_settings.pop("run_dir", None), output.out) as run_dir:
+            typed_settings |= {"loss": loss, "passes": passes, "subsets": columns.read_subsets()}
             result = global_importance(
-                box,
-                read.data,
-                reference=fit(read.reference),
-                reference_groups=read.reference_groups,
-                y=None if read.truth is None else np.asarray(read.truth),
-                subsets=columns.read_subsets(),
-                loss=loss,  # type: ignore[arg-type]
-                passes=passes,
-                seed=output.seed,
-                run_dir=run_dir,
-                progress=bar(output),
-                **typed_settings,
-            )
+                box, read.data, None if read.truth is None else np.asarray(read.truth), reference=fit(read.reference),
+                reference_groups=read.reference_groups, **output.how(run_dir), **typed_settings,
+            )  # fmt: skip
             result = result.with_sources(model=model, **read.sources)
-            files: dict[str, Callable[[Path], object]] = {
-                RESULT: result.save,
-                TABLE: lambda path: result.table.to_csv(path, index=False),
-                REPORT: result.report,
-                IMPORTANCE: lambda path: save_png(result.plot, path, len(result.chosen)),
-            }
-            write_files(files, output.out)
+            picture = {IMPORTANCE: lambda path: save_png(result.plot, path, len(result.chosen))}
+            write_folder(result, output.out, picture)
     names = {"Report": REPORT, "Picture": IMPORTANCE, "Table": TABLE, "Result": RESULT}
     finish(output, result.summary, result.to_json, names)
 
@@ -269,7 +240,6 @@ def treatment(
     favourable: Annotated[str | None, opt(FAVOURABLE_HELP, panel=TEST)] = None,
     columns: Columns,
     clusters: Annotated[str | None, opt(PEOPLE_HELP, panel=ROWS)] = None,
-    reference_groups: Annotated[str | None, opt(REFERENCE_GROUPS_HELP, panel=ROWS)] = None,
     output: Output,
     **settings: Any,
 ) -> None:
@@ -285,7 +255,7 @@ def treatment(
         if beside:
             drop = [one for one in _split(columns.drop) if one not in beside]
             columns = replace(columns, drop=drop or None, features=[*given, *beside] if given else None)
-        read = columns.read_tables(box, **vars(rows), clusters=clusters, reference_groups=reference_groups)
+        read = columns.read_tables(box, **vars(rows), clusters=clusters)
         typed_settings, compared = library_settings(settings, box), dict[str, Any](attribute=named)
         frames = [read.data, read.reference]
         if beside:
@@ -297,25 +267,12 @@ def treatment(
             frames = [frame.drop(columns=beside) for frame in frames]
         with kept(typed_settings.pop("run_dir", None), output.out) as run_dir:
             result = run(
-                box,
-                frames[0],
-                frames[1],
-                **compared,
-                legitimate=_split(legitimate) or None,
+                box, frames[0], frames[1], **compared, legitimate=_split(legitimate) or None,
                 proxies=_split(proxies) or None,
                 favourable=_favourable(favourable, wrap(box).classes, decides="decide" in settings),
-                groups=read.clusters,
-                reference_groups=read.reference_groups,
-                seed=output.seed,
-                run_dir=run_dir,
-                progress=bar(output),
-                **typed_settings,
-            )
-            files: dict[str, Callable[[Path], object]] = {
-                TABLE: lambda path: result.table.to_csv(path, index=False),
-                REPORT: result.report,
-            }
-            write_files(files, output.out)
+                groups=read.clusters, reference_groups=read.reference_groups, **output.how(run_dir), **typed_settings,
+            )  # fmt: skip
+            write_files({TABLE: lambda path: result.table.to_csv(path, index=False), REPORT: result.report}, output.out)
     finish(output, result.summary, result.to_json, {"Report": REPORT, "Table": TABLE})
 
 
@@ -365,9 +322,8 @@ class HeldOut:
         if self.hold_out is not None:
             raise InputError("--held-out and --hold-out were both given; use one of them")
         if held_out.exists() and reference.exists() and held_out.samefile(reference):
-            raise InputError(
-                f"--held-out {held_out} is the reference itself, which the sampler is fitted on; use --hold-out {SHARE}"
-            )
+            words = f"is the reference itself, which the sampler is fitted on; use --hold-out {SHARE}"
+            raise InputError(f"--held-out {held_out} {words}")
         return {"data": held_out, "reference": reference, **where, "what": "held-out data"}
 
 
@@ -399,33 +355,23 @@ def check(
         read = columns.read_tables(box, **rows, seed=output.seed)
         subsets = columns.read_subsets()
         fitted = fit(read.reference)
-        checked = check_sampler(
-            fitted, read.data, box, subsets=subsets, seed=output.seed, progress=bar(output), **settings
-        )
+        same: dict[str, Any] = {"subsets": subsets, "seed": output.seed, "progress": bar(output)}
+        checked = check_sampler(fitted, read.data, box, **same, **settings)
         files: dict[str, Callable[[Path], object]] = {
             TABLE: lambda path: checked.table.to_csv(path, index=False),
             CHECK: lambda path: save_png(checked.plot, path, len(checked.verdicts)),
         }
         write_files(files, output.out)
-    why = getattr(fitted, "why", "")
-    words = f"{why}\n" if why else ""
+
+    def as_json() -> str:
+        names = ("ok", "headline", "sentence", "together", "together_p", "alpha", "rows", "draws", "left_out")
+        described = {"sampler": repr(fitted), **{name: getattr(checked, name) for name in names}}
+        table = json.loads(checked.table.to_json(orient="records"))
+        return json.dumps({**described, "notes": list(map(str, checked.notes)), "table": table})
+
+    words = f"{why}\n" if (why := getattr(fitted, "why", "")) else ""
     words += f"{fitted!r}, checked on {read.sources['data']}\n\n"
-    finish(
-        output,
-        lambda: words + checked.summary(),
-        lambda: _as_json(checked, repr(fitted)),
-        {"Picture": CHECK, "Table": TABLE},
-    )
-
-
-def _as_json(checked: SamplerCheck, sampler: str) -> str:
-    from json import dumps, loads
-
-    described = {"sampler": sampler, "ok": checked.ok, "headline": checked.headline, "sentence": checked.sentence}
-    together = {"together": checked.together, "together_p": checked.together_p, "alpha": checked.alpha}
-    counts = {"rows": checked.rows, "draws": checked.draws, "left_out": list(checked.left_out)}
-    table = loads(checked.table.to_json(orient="records"))
-    return dumps({**described, **together, **counts, "notes": list(map(str, checked.notes)), "table": table})
+    finish(output, lambda: words + checked.summary(), as_json, {"Picture": CHECK, "Table": TABLE})
 
 
 def combine(

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from butfor.cli.options import CALLED, MODEL, ROWS, TEST, Output, Trust, bar, command, finish, library_settings, opt
+from butfor.cli.options import CALLED, MODEL, TEST, Output, Trust, bar, command, finish, library_settings, opt
 from butfor.cli.options import working as writing
-from butfor.cli.tables import DATA_HELP, MODEL_HELP, REFERENCE_GROUPS_HELP, Columns, Rows, SamplerName
+from butfor.cli.tables import DATA_HELP, MODEL_HELP, Columns, Rows, SamplerName
 from butfor.report.write import RESULT
 from butfor.tabular.files import sampler_named
 from butfor.types import InputError
+from butfor.untrusted import read_bounded
 from butfor.validation.checks import SIZES
 from butfor.validation.run import BILL, FACTS, MANIFEST, PAGE, seal_of, verify
 
@@ -48,7 +49,6 @@ def validate(
     trust: Trust,
     rows: PackRows,
     columns: Columns,
-    reference_groups: Annotated[str | None, opt(REFERENCE_GROUPS_HELP, panel=ROWS)] = None,
     sampler: SamplerName = "auto",
     size: Annotated[str, opt(SIZE_HELP, panel=TEST)] = "standard",
     intended_use: Annotated[str, opt(USE_HELP, panel=PACK)] = "",
@@ -62,25 +62,29 @@ def validate(
     Exit code 0: every requirement that could be tested is met. 3: one is not, or a pack that is verified was changed.
     """
     if check is not None:
-        _verify(check)
+        wrong = verify(check)
+        if wrong:
+            typer.echo("\n".join([f"The pack {check} does not verify:", *wrong]))
+            raise typer.Exit(3)
+        seal = f"SHA-256 of {FACTS}: {seal_of(check)}\nCompare it with the signed page."
+        typer.echo(f"The pack {check} is as written.\n{seal}")
         return
     given = {"--model": model, "--data": rows.data, "--out": output.out}
-    if missing := [name for name, value in given.items() if value is None]:
-        raise InputError(
-            f"{', '.join(missing)} is missing; give a model, data, a reference and --out, or --verify PACK"
-        )
+    if missing := ", ".join(name for name, value in given.items() if value is None):
+        raise InputError(f"{missing} is missing; give a model, data, a reference and --out, or --verify PACK")
     assert model is not None
     assert output.out is not None
     from butfor.validation import run
 
     with writing(output):
         fit, box = sampler_named(sampler), trust.load(model)
-        read = columns.read_tables(box, **vars(rows), reference_groups=reference_groups)
+        read = columns.read_tables(box, **vars(rows))
         validation = run.validate(
             box, read.data, read.reference, sampler=None if sampler == "auto" else fit, size=size,  # type: ignore[arg-type]
             reference_groups=read.reference_groups,
             intended_use=_text(intended_use, "--intended-use"), limits=_text(limits, "--limits"), seed=output.seed,
-            files=_files(model, rows), command=_command(), progress=bar(output), **library_settings(settings, box),
+            files=_files(model, rows), command=shlex.join(["butfor", *CALLED.get("arguments", [])]),
+            progress=bar(output), **library_settings(settings, box),
         )  # fmt: skip
         seal = validation.write(output.out)
     names = {"Page": PAGE, "Figures": FACTS, "Result": RESULT, "Bill": BILL, "Manifest": MANIFEST}
@@ -92,27 +96,14 @@ def validate(
         raise typer.Exit(3)
 
 
-def _verify(pack: Path) -> None:
-    wrong = verify(pack)
-    typer.echo(
-        "\n".join([f"The pack {pack} does not verify:", *wrong] if wrong else [f"The pack {pack} is as written."])
-    )
-    if wrong:
-        raise typer.Exit(3)
-    typer.echo(f"SHA-256 of {FACTS}: {seal_of(pack)}\nCompare it with the signed page.")
-
-
 def _text(given: str, option: str) -> str:
     """Return a sentence as it is, or what a text file holds."""
-    path = Path(given)
-    if given.endswith((".txt", ".md")):
-        from butfor.untrusted import read_bounded
-
-        try:
-            return read_bounded(path, option, LONGEST).decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{option} {path} is not UTF-8; save it again as UTF-8") from error
-    return given
+    if not given.endswith((".txt", ".md")):
+        return given
+    try:
+        return read_bounded(Path(given), option, LONGEST).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{option} {Path(given)} is not UTF-8; save it again as UTF-8") from error
 
 
 def _files(model: str, rows: Rows) -> dict[str, Path]:
@@ -120,7 +111,3 @@ def _files(model: str, rows: Rows) -> dict[str, Path]:
     path = Path(model.rpartition(":")[0] if ".py:" in model else model)
     named: Sequence[tuple[str, Path | None]] = (("model", path), ("data", rows.data), ("reference", rows.reference))
     return {name: one for name, one in named if one is not None and one.is_file()}
-
-
-def _command() -> str:
-    return shlex.join(["butfor", *CALLED.get("arguments", [])])

@@ -48,17 +48,7 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
         ax.set_yscale("log")
         ax.invert_yaxis()  # strong evidence on top
     ax.axvline(0, color=style.INK, linewidth=0.6)
-    _name_strongest(result, ax, named)
-    ax.set_ylabel(EVIDENCE[kind])
-    style.x_label(ax, effect_label(result))
-    style.key(ax)
-    return ax
-
-
-def _name_strongest(result: Result, ax: Axes, named: int) -> None:
-    """Write the names of the subsets with the largest unusual effects beside the axes, with a line to their dots."""
-    effect, values, rows = result.effects.effect, result.evidence.scaled, np.flatnonzero(result.chosen)
-    rows = rows[np.isfinite(effect[rows])]
+    rows = np.flatnonzero(sure & np.isfinite(effect))  # names with a line to their dots
     rows = rows[np.argsort(-np.abs(effect[rows]), kind="stable")]
     rows = rows[np.sort(np.unique(result.subset_of[rows], return_index=True)[1])][:named]
     ax.autoscale_view()
@@ -72,6 +62,10 @@ def _name_strongest(result: Result, ax: Axes, named: int) -> None:
             va="top", parse_math=False, arrowprops=line,
         )  # fmt: skip
         top -= 0.06 * len(lines) + 0.04
+    ax.set_ylabel(EVIDENCE[kind])
+    style.x_label(ax, effect_label(result))
+    style.key(ax)
+    return ax
 
 
 @styled
@@ -250,12 +244,10 @@ def rank_histograms(check: SamplerCheck, ax: Axes | None = None) -> Axes:
     """Draw the ranks of a check, as `calibration` says."""
     size = len(check.subset_names)
     ax = style.axes(ax, (6, 1.5 + 0.3 * size))
-    image = ax.imshow(
-        10 * check.histogram, cmap="PuOr_r", vmin=0, vmax=2, aspect="auto", extent=(0, 1, size - 0.5, -0.5)
-    )
-    explained = [
-        "" if isnan(score.explained) else f", {max(score.explained, 0):.0%} explained" for score in check.scores
-    ]
+    extent = (0, 1, size - 0.5, -0.5)
+    image = ax.imshow(10 * check.histogram, cmap="PuOr_r", vmin=0, vmax=2, aspect="auto", extent=extent)
+    shares = [one.explained for one in check.scores]
+    explained = ["" if isnan(share) else f", {max(share, 0):.0%} explained" for share in shares]
     parts = zip(check.subset_names, check.verdicts, explained, strict=True)
     ax.set_yticks(range(size), [f"{name}: {verdict}{share}" for name, verdict, share in parts])
     if check.together != "ok":

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from butfor.plots import style
 from butfor.plots.style import styled
 from butfor.results import view
-from butfor.results.result import NO_SETS, Decided, Result
+from butfor.results.result import NO_SETS, Result
 from butfor.results.summary import are_probabilities, number
 from butfor.results.words import listed
 from butfor.types import Floats, InputError, Ints, whole
@@ -128,9 +128,7 @@ def null(
     'output'
     """
     row = result.row(input, subset)
-    if outputs is None and row not in result.kept:
-        raise InputError(NONE_KEPT)
-    drawn = _tested(result, row, result.kept.outputs(row) if outputs is None else outputs)
+    drawn = _tested(result, row, outputs)
     observed, ax = float(result.evidence.observed[row]), style.axes(ax, (style.WIDTH, 1.9))
     if len(drawn) >= 20:
         bins = min(40, max(10, len(drawn) // 12))
@@ -149,12 +147,12 @@ def null(
     return ax
 
 
-NONE_KEPT = "the run kept no counterfactuals of this hypothesis; give outputs= of some that you draw"
-
-
-def _tested(result: Result, row: int, outputs: ArrayLike) -> Floats:
-    """Return what a hypothesis is about, on the scale of its test, of outputs of the model (n,) or (n, outputs)."""
-    every = np.asarray(outputs, dtype=np.float64)
+def _tested(result: Result, row: int, outputs: ArrayLike | None) -> Floats:
+    """Return what a hypothesis is about, on the scale of its test, of outputs (n,) or (n, outputs); None: of the run's
+    draws."""
+    if outputs is None and row not in result.kept:
+        raise InputError("the run kept no counterfactuals of this hypothesis; give outputs= of some that you draw")
+    every = np.asarray(result.kept.outputs(row) if outputs is None else outputs, dtype=np.float64)
     every = every.reshape(len(every), -1)
     drawn = every[:, int(result.evidence.classes[row]) if every.shape[1] > 1 else 0]
     if result.record.link == "logit":
@@ -193,13 +191,13 @@ def draws(
     'output'
     """
     row = result.row(input, result.subset_names[style.one_column(result, column, "draws")])
-    if outputs is None and row not in result.kept:
-        raise InputError(NONE_KEPT)
+    heights = _tested(result, row, outputs)
     index, items, decided = int(result.input_of[row]), result.hypotheses.items, result.decided
     observed, subset = items.block(index, index + 1), result.hypotheses.block_of(row).subset
-    heights = _tested(result, row, result.kept.outputs(row) if outputs is None else outputs)
-    drawn = items.shown(result.kept.whole(result.hypotheses, row)) if outputs is None else None
-    drawn = result.counterfactuals(input, column, len(heights)) if drawn is None else drawn
+    if outputs is None:
+        drawn = items.shown(result.kept.whole(result.hypotheses, row))
+    else:
+        drawn = result.counterfactuals(input, column, len(heights))
     batches, count = [items.shown(observed), drawn], len(heights)
     if decided is not None and row in decided.nearest:
         made = np.asarray(items.unpack(decided.nearest[row].pieces, observed[0], subset))
@@ -256,44 +254,33 @@ def decision(result: Result, input: object = None, *, most: int = 12, ax: Axes |
     if decided is None:
         raise InputError("this run asked about no decision; give decide=, such as lambda outputs: outputs >= 0.4")
     if input is None and len(result.input_names) > 1:
-        ax = _over_all(result, decided, most, ax)
+        size, known = len(result.subset_names), np.isfinite(decided.share)
+        needed = np.bincount(result.subset_of, weights=decided.necessary, minlength=size).astype(np.int64)
+        mean = np.bincount(result.subset_of[known], weights=decided.share[known], minlength=size)
+        subsets = np.lexsort((-mean, -needed))[:most]
+        names = [result.subset_names[j] for j in subsets]
+        ax = style.axes(ax, style.tall(names, 0.12, 0.85))
+        for line, subset in enumerate(subsets.tolist()):
+            rows = np.flatnonzero((result.subset_of == subset) & known)
+            style.dots(ax, decided.share[rows], line + style.beside(len(rows), 0.3), decided.necessary[rows])
+        style.name_lines(ax, names, needed[subsets] > 0)
+        style.counts_beside(ax, needed[subsets], len(result.input_names))
+        style.heading(ax, "a dot is an input; blue: decisive, for so many", pad=13)
     else:
-        ax = _of_one(result, decided, view.input_index(result, input), most, ax)
+        index = view.input_index(result, input)
+        rows = view.rows_of(result, index)
+        rows = rows[np.lexsort((-np.nan_to_num(decided.share[rows], nan=-1.0), ~decided.necessary[rows]))][:most]
+        names, sure = [style.label(result, row) for row in rows.tolist()], decided.necessary[rows]
+        ax = style.axes(ax, style.tall(names, rest=0.85))
+        style.with_intervals(ax, decided.share[rows], decided.low[rows], decided.high[rows], sure)
+        style.name_lines(ax, names, sure)
+        title = style.short(view.input_title(result, index), 34)
+        style.heading(ax, f"{title}: blue is decisive; 95 % intervals", pad=13)
     ax.axvline(decided.level, color=style.OTHER, linewidth=1.0, linestyle="--", zorder=1)
     place: Any = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "bottom", "fontsize": 6.5}
     ax.text(decided.level, 1.005, f"level {decided.level:g}", color=style.OTHER, **place)
     ax.set_xlim(-0.03, 1.03)
     style.x_label(ax, "probability of another decision, but for it")
-    return ax
-
-
-def _of_one(result: Result, decided: Decided, index: int, most: int, ax: Axes | None) -> Axes:
-    rows = view.rows_of(result, index)
-    share = np.nan_to_num(decided.share[rows], nan=-1.0)
-    rows = rows[np.lexsort((-share, ~decided.necessary[rows]))][:most]
-    names, sure = [style.label(result, row) for row in rows.tolist()], decided.necessary[rows]
-    ax = style.axes(ax, style.tall(names, rest=0.85))
-    style.with_intervals(ax, decided.share[rows], decided.low[rows], decided.high[rows], sure)
-    style.name_lines(ax, names, sure)
-    style.heading(ax, f"{style.short(view.input_title(result, index), 34)}: blue is decisive; 95 % intervals", pad=13)
-    return ax
-
-
-def _over_all(result: Result, decided: Decided, most: int, ax: Axes | None) -> Axes:
-    size, total = len(result.subset_names), len(result.input_names)
-    needed = np.bincount(result.subset_of, weights=decided.necessary, minlength=size).astype(np.int64)
-    known = np.isfinite(decided.share)
-    mean = np.bincount(result.subset_of[known], weights=decided.share[known], minlength=size)
-    subsets = np.lexsort((-mean, -needed))[:most]
-    names = [result.subset_names[j] for j in subsets]
-    ax = style.axes(ax, style.tall(names, 0.12, 0.85))
-    for line, subset in enumerate(subsets.tolist()):
-        rows = np.flatnonzero((result.subset_of == subset) & known)
-        sure, share, height = decided.necessary[rows], decided.share[rows], line + style.beside(len(rows), 0.3)
-        style.dots(ax, share, height, sure)
-    style.name_lines(ax, names, needed[subsets] > 0)
-    style.counts_beside(ax, needed[subsets], total)
-    style.heading(ax, "a dot is an input; blue: decisive, for so many", pad=13)
     return ax
 
 

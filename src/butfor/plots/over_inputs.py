@@ -258,7 +258,7 @@ def importance(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axe
     >>> [label.get_text() for label in importance(result).get_yticklabels()]
     ['x0', 'x1']
     """
-    if result.difference is None:
+    if not result.is_global:
         raise InputError("importance is for results of butfor.global_importance; plots.features shows this one")
     effects = result.effects
     known = result.chosen & ~np.isnan(effects.effect)

@@ -16,14 +16,10 @@ ZERO_WIDTH_SPACE = "\u200b"
 
 
 def to_shap(result: Result, *, groups: bool = False, columns: bool = False) -> Any:
-    """Return the effects of a result on a table as `shap.Explanation`.
+    """Return the effects of a result on a table as `shap.Explanation`, as `Result.to_shap` says.
 
-    `values` are effects (inputs, subsets), `lower_bounds` and `upper_bounds` their intervals, `data` the values of
-    columns; unusual ones have a star behind their value. Effects given the rest of the row do not add up to the
-    output, so `base_values` are what is left: outputs minus the sum of effects. SHAP's waterfall then ends at the
-    output; its steps are ours. With `groups` groups of columns are columns of their own, beside the single ones.
-    With `columns` every column is: those that were redrawn together only have equal shares of their effect.
-    `p` (or the test's evidence of another kind), `q` and `chosen` stand beside `values`; a slice has them no more.
+    `base_values` are what is left of outputs without their effects, so SHAP's waterfall ends at the output. `p` (or
+    evidence of another kind), `q` and `chosen` stand beside `values`; a slice has them no more.
     """
     try:
         import shap  # type: ignore[import-not-found, import-untyped, unused-ignore]

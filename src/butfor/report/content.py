@@ -30,25 +30,32 @@ UNTESTED = "nothing was tested"  # in place of the reason of such an input
 
 
 def content(result: Result) -> dict[str, Any]:
-    """Return everything that report.html.j2 names."""
+    """Return everything that report.html.j2 names; of the global question, that global.html.j2 does."""
+    shown = view.view(result)
+    common: dict[str, Any] = {
+        "view": shown,
+        "labels": view.LABELS,
+        "chosen": int(result.chosen.sum()),
+        "hypotheses": len(result.chosen),
+        "members": members(result),
+        "methods": methods_paragraph(result),
+        "references": [full for name, full in REFERENCES.items() if name in f"Burns; {result.guarantee.proven_by}"],
+        "call": call(result),
+    }
+    if result.is_global:
+        return common
     first, (features, zero_of_features) = view.input_index(result, None), _features(result)
     order = view.strongest(result, view.rows_of(result, first), view.marked(result), MOST_LINES)
     findings = result.chosen if result.located is None else view.marked(result)
     lines, zero = view.effect_lines(result, order, findings)
     unfolded = max(UNFOLDED, int(view.marked(result)[order].sum()))
-    listed, output, shown = shown_inputs(result), view.output_label(result), view.view(result)
-    notes = shown.notes
-    if len(listed) < len(result.input_names):
-        notes = (Note("inputs-shown", "limit", {"shown": len(listed), "count": len(result.input_names)}), *notes)
-    decided = result.decided
+    listed, data, decided = len(shown_inputs(result)), index(result), result.decided
+    if listed < len(result.input_names):
+        note = Note("inputs-shown", "limit", {"shown": listed, "count": len(result.input_names)})
+        common["view"] = replace(shown, notes=(note, *shown.notes))
     flips = () if decided is None else view.decision_lines(result, view.rows_of(result, first))
-    return {
-        "view": replace(shown, notes=notes),
-        "labels": view.LABELS,
-        "chosen": int(result.chosen.sum()),
-        "hypotheses": len(result.chosen),
+    return common | {
         "inputs": len(result.input_names),
-        "members": members(result),
         "features": features,
         "features_zero": zero_of_features,
         "features_tested": result.over_inputs is not None,
@@ -58,30 +65,19 @@ def content(result: Result) -> dict[str, Any]:
         "full": tuple(replace(line, folded=k >= unfolded) for k, line in enumerate(lines)),
         "zero": zero,
         "flips": {line.name: line for line in flips},
-        "level": None if decided is None else decided.level,
-        "output": output,
-        "effect": view.effect_label(result),
-        "output_title": output[:1].upper() + output[1:],
+        **{name: data[name] for name in ("output", "effect", "finding", "level")},
+        "output_title": data["output"][:1].upper() + data["output"][1:],
         "of_intervals": view.of_intervals(result),
-        "finding": finding(result),
-        "kind": view.EVIDENCE[result.evidence.kind],
+        "kind": data["evidence"],
         "link": result.record.link,
         "examples": _examples(result),
-        "methods": methods_paragraph(result),
-        "references": references(result),
-        "call": call(result),
         "pictures": _of_modality(result, "image"),
         "texts": _of_modality(result, "text"),
         "inputs_shown": _of_modality(result, "multimodal"),
         "effects": bool(np.isfinite(result.effects.effect[findings]).any()),
-        "data": as_json(index(result)),
+        "data": as_json(data),
         "parts": [as_json(part) for part in parts(result)],
     }
-
-
-def finding(result: Result) -> str:
-    """Return what a finding of the tables is: unusual, or what moves the output where nothing else is tested."""
-    return "unusual" if result.located is None else "moves the output"
 
 
 def members(result: Result) -> dict[str, str]:
@@ -92,26 +88,8 @@ def members(result: Result) -> dict[str, str]:
     return {name: every for name, every in columns.items() if len(every) > len(name)}
 
 
-def global_content(result: Result) -> dict[str, Any]:
-    """Return everything that global.html.j2 names."""
-    return {
-        "view": view.view(result),
-        "labels": view.LABELS,
-        "chosen": int(result.chosen.sum()),
-        "subsets": len(result.chosen),
-        "members": members(result),
-        "methods": _global_methods(result),
-        "references": references(result),
-        "call": _global_call(result),
-    }
-
-
 def treatment_content(result: Treatment) -> dict[str, Any]:
     """Return everything that treatment.html.j2 names."""
-
-    def percent(value: float) -> str:
-        return "" if np.isnan(value) else f"{100 * value:.0f} %"
-
     table, groups = result.table[result.accused], []
     for row in result.groups.to_dict("records"):
         ends = [row["difference_low"], row["difference"], row["difference_high"]]
@@ -123,9 +101,9 @@ def treatment_content(result: Treatment) -> dict[str, Any]:
     for one in table.head(MOST_ACCUSED).to_dict("records"):
         low, middle, high = (100 * one[name] for name in ("flip_low", "flip", "flip_high"))
         interval = f"{low:.0f} to {high:.0f} %"
-        line = view.Line(str(one["person"]), percent(one["flip"]), interval, low, middle, high, sure=True)
+        line = view.Line(str(one["person"]), view.percent(one["flip"]), interval, low, middle, high, sure=True)
         others = result.others(result.people.index(one["person"]))
-        rows.append({**one, "line": line, "kept": percent(one["kept"]), "others": ", ".join(others)})
+        rows.append({**one, "line": line, "kept": view.percent(one["kept"]), "others": ", ".join(others)})
     return {
         "lines": result.lines(),
         "result": result,
@@ -138,14 +116,11 @@ def treatment_content(result: Treatment) -> dict[str, Any]:
 
 
 def _features(result: Result) -> tuple[tuple[view.Line, ...], float]:
-    """Return every subset over all inputs, parts under what they are parts of, and where zero stands.
-
-    Shown at once are those chosen, what they are parts of and their parts, then others from coarse to fine.
-    """
+    """Return every subset over all inputs, parts under what they are parts of, and where zero stands."""
     if len(result.input_names) == 1 or result.modality != "table":
         return (), 0.0
     (order, depth), above = view.tree_order(result), view.parents(result)
-    sure = result.features["chosen"].to_numpy(bool)
+    sure = result.features["chosen"].to_numpy(bool)  # unfolded, with parents and parts; then from coarse to fine
     shown = sure | ((above >= 0) & sure[above])
     for j in np.flatnonzero(shown).tolist():
         while j >= 0:
@@ -160,10 +135,8 @@ def _features(result: Result) -> tuple[tuple[view.Line, ...], float]:
 
 def _examples(result: Result) -> list[Any]:
     """Return the strongest discovery of each of a few subsets, of those whose counterfactuals the run kept."""
-    if result.modality != "table":
-        return []
     strongest_of: dict[int, int] = {}
-    for row in view.by_evidence(result).tolist():
+    for row in view.by_evidence(result).tolist() if result.modality == "table" else ():
         if row in result.kept:
             strongest_of.setdefault(int(result.subset_of[row]), row)
     return [view.example(result, row) for row in list(strongest_of.values())[:MOST_EXAMPLES]]
@@ -184,9 +157,6 @@ def _of_modality(result: Result, modality: str) -> Any:
     from butfor.text.view import marked_texts
 
     return marked_texts(result)
-
-
-# The data of the script
 
 
 def index(result: Result) -> dict[str, Any]:
@@ -225,7 +195,7 @@ def index(result: Result) -> dict[str, Any]:
         "output": view.output_label(result),
         "effect": view.effect_label(result),
         "evidence": view.EVIDENCE[result.evidence.kind],
-        "finding": finding(result),
+        "finding": "unusual" if result.located is None else "moves the output",
         "level": None if decided is None else decided.level,
         "part": PART,
         "modality": result.modality,
@@ -307,8 +277,6 @@ def as_json(data: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-# How the result was made
-
 REFERENCES = {
     "Burns": "Burns, C., Thomason, J., Tansey, W. (2020). Interpreting black box models via hypothesis testing. FODS.",
     "Besag": "Besag, J., Clifford, P. (1991). Sequential Monte Carlo p-values. Biometrika 78.",
@@ -341,6 +309,20 @@ TESTS = {
 def methods_paragraph(result: Result) -> str:
     """Return how the result was made, in the words of a paper."""
     record, guarantee = result.record, result.guarantee
+    software = f"Software: butfor {record.version}, seed {record.seed}; {result.rows:,} evaluations of the model."
+    if record.test == "where":
+        return f"{meaning_of_where(result)} Evaluations of a photograph: {record.draws:,}. {software}"
+    if result.is_global:
+        importance, draws = result.importance, int(result.evidence.draws[0])
+        how = "We asked whether the output of the model differs from that for redrawn values on average over the inputs"
+        if record.test == "holdout":
+            how = f"By the holdout randomisation test we asked whether the {importance.loss} loss of the model rises"
+        by = f"{importance.passes} passes" if importance.passes else "Student's t with the error of the fit"
+        return (
+            f"{len(result.chosen):,} subsets of features were redrawn {f'{draws} times' if draws > 1 else 'once'} in "
+            f"each of {result.n_inputs:,} inputs, given the rest of the input, by the sampler {record.sampler}. {how} "
+            f"({by}); selection by {result.rule} at {result.alpha:g} over all subsets. {software}"
+        )
     what = {"image": "regions", "text": "parts"}.get(result.modality, "subsets of features")
     rate = {
         "FDR": f"controlling the false discovery rate at {result.alpha:g}",
@@ -355,8 +337,6 @@ def methods_paragraph(result: Result) -> str:
             " For each of them we estimated the probability that the decision of the model would have been otherwise, "
             f"with 95 % intervals {hold}, and call it decisive where it exceeds {result.decided.level:g}{rate_of}."
         )
-    if record.test == "where":
-        return f"{meaning_of_where(result)} Evaluations of a photograph: {record.draws:,}. {_software(result)}"
     sided = "two-sided" if record.alternative == "two-sided" else f"one-sided ({record.alternative})"
     evidence = "exact p-values, computed from all that the sampler may draw" if result.exact else TESTS[record.test]
     checked = f" As a control, {result.control}." if result.control is not None else ""
@@ -365,58 +345,24 @@ def methods_paragraph(result: Result) -> str:
         f"the model is surprising beside its outputs for counterfactuals, in which the subset alone is redrawn given "
         f"the rest of the input by the sampler {record.sampler}. Evidence is by {evidence}, "
         f"{sided}; selection by the rule {result.rule}, {rate} over {guarantee.family}.{decided} Effects are the "
-        f"output minus its mean over counterfactuals, with 95 % intervals.{checked} {_software(result)}"
+        f"output minus its mean over counterfactuals, with 95 % intervals.{checked} {software}"
     )
-
-
-def _software(result: Result) -> str:
-    version, seed = result.record.version, result.record.seed
-    return f"Software: butfor {version}, seed {seed}; {result.rows:,} evaluations of the model."
-
-
-def _global_methods(result: Result) -> str:
-    importance, draws = result.importance, int(result.evidence.draws[0])
-    drawn = f"{draws} times" if draws > 1 else "once"
-    if result.record.test == "holdout":
-        how = f"By the holdout randomisation test we asked whether the {importance.loss} loss of the model rises"
-    else:
-        how = "We asked whether the output of the model differs from that for redrawn values on average over the inputs"
-    by = f"{importance.passes} passes" if importance.passes else "Student's t with the error of the fit"
-    return (
-        f"{len(result.chosen):,} subsets of features were redrawn {drawn} in each of {result.n_inputs:,} inputs, given "
-        f"the rest of the input, by the sampler {result.record.sampler}. {how} ({by}); selection by {result.rule} "
-        f"at {result.alpha:g} over all subsets. {_software(result)}"
-    )
-
-
-def references(result: Result) -> list[str]:
-    cited = f"Burns; {result.guarantee.proven_by}"
-    return [full for name, full in REFERENCES.items() if name in cited]
 
 
 def call(result: Result) -> str:
     """Return the call that makes the result again; names of variables are the user's to fill in."""
-    record = result.record
-    family = {"family": result.family} if result.family != "run" else {}
-    options = {"test": record.test, "rule": result.rule, "alpha": result.alpha, **family}
-    if record.test == "where":
-        keywords = _keywords(
-            result, {"boxes": "where", "draws": record.draws, "alpha": result.alpha}, ("target", "min_effect")
-        )
-        return f"butfor.image.explain(model, images, {keywords})"
-    module = {"image": "butfor.image.", "text": "butfor.text."}.get(result.modality, "butfor.")
+    record, names = result.record, ["alternative", "target", "link", "min_effect"]
     sampler = "reference" if record.sampler.startswith("residual(") else "sampler"
-    keywords = _keywords(result, options, ("alternative", "target", "link", "min_effect"))
-    return f"{module}explain(model, inputs, {sampler}, {keywords})"
-
-
-def _global_call(result: Result) -> str:
-    labels = "y=labels, " if result.record.test == "holdout" else ""
-    keywords = _keywords(result, {"rule": result.rule, "alpha": result.alpha}, ("alternative", "target", "loss"))
-    return f"butfor.global_importance(model, inputs, {labels}reference=reference, {keywords})"
-
-
-def _keywords(result: Result, options: dict[str, object], names: tuple[str, ...]) -> str:
-    record = result.record
+    module = {"image": "butfor.image.", "text": "butfor.text."}.get(result.modality, "butfor.")
+    function, given = f"{module}explain", f"model, inputs, {sampler}"
+    options: dict[str, object] = {"test": record.test, "rule": result.rule, "alpha": result.alpha}
+    options |= {"family": result.family} if result.family != "run" else {}
+    if result.is_global:
+        labels = "y=labels, " if record.test == "holdout" else ""
+        function, given = "butfor.global_importance", f"model, inputs, {labels}reference=reference"
+        options, names = {"rule": result.rule, "alpha": result.alpha}, ["alternative", "target", "loss"]
+    elif record.test == "where":
+        function, given, names = "butfor.image.explain", "model, images", ["target", "min_effect"]
+        options = {"boxes": "where", "draws": record.draws, "alpha": result.alpha}
     options |= {name: record.get(name) for name in names if record.get(name) is not None} | {"seed": record.seed}
-    return ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return f"{function}({given}, {', '.join(f'{name}={value!r}' for name, value in options.items())})"

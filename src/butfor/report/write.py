@@ -6,51 +6,45 @@ import base64
 import hashlib
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from butfor.report.content import content, global_content, treatment_content
+from butfor.report.content import content, treatment_content
 from butfor.results.io import write_files, write_whole
 from butfor.results.result import Result
 from butfor.results.treatment import Treatment
 from butfor.types import InputError
 
 
-def write(result: Result, path: Path) -> Path:
+def write(result: Result | Treatment, path: Path) -> Path:
     """Write the report, or nothing."""
     html = render(result)
     return write_whole(path, lambda part: part.write_text(html, encoding="utf-8"))
 
 
-def render(result: Result) -> str:
+def render(result: Result | Treatment) -> str:
     """Return the page as text; everything that came from the user is escaped."""
+    if isinstance(result, Treatment):
+        return filled("treatment.html.j2", treatment_content(result))
     if result.is_global:
-        return filled("global.html.j2", global_content(result))
+        return filled("global.html.j2", content(result))
     script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
     allowed = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return filled("report.html.j2", {**content(result), "script": script, "allowed": allowed})
 
 
-def filled(template: str, names: dict[str, Any]) -> str:
-    """Return a template of this folder with everything that it names."""
+def filled(template: str, names: dict[str, Any], *folders: Path, **filters: Callable[..., str]) -> str:
+    """Return a template of these folders, or of this one, with everything that it names."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+        loader=FileSystemLoader([*folders, Path(__file__).parent]), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= filters
     page = environment.get_template(template).render(names)
     return re.sub("[\ud800-\udfff\x00]", "\ufffd", page)  # half a character, which no file can hold; an end of page
-
-
-def write_treatment(result: Treatment, path: Path) -> Path:
-    """Write the report of a treatment, or nothing."""
-    html = filled("treatment.html.j2", treatment_content(result))
-    return write_whole(path, lambda part: part.write_text(html, encoding="utf-8"))
 
 
 RESULT, TABLE, REPORT = "result.butfor", "table.csv", "report.html"
@@ -70,14 +64,14 @@ def check_folder(out: Path) -> None:
         ) from error
 
 
-def write_folder(result: Result, out: Path) -> None:
-    """Write `result.butfor`, `table.csv` and `report.html` into `out`, beside whatever else is there."""
+def write_folder(result: Result, out: Path, more: Mapping[str, Callable[[Path], Any]] | None = None) -> None:
+    """Write `result.butfor`, `table.csv`, `report.html` and `more` into `out`, beside whatever else is there."""
     files: dict[str, Callable[[Path], Any]] = {
         RESULT: result.save,
         TABLE: lambda path: result.table.to_csv(path, index=False),
         REPORT: lambda path: write(result, path),
     }
-    write_files(files, out)
+    write_files({**files, **(more or {})}, out)
 
 
 def save_png(plot: Callable[[Any], object], path: Path, lines: int) -> None:

@@ -114,14 +114,10 @@ def _array_types(part: str) -> dict[str, Any]:
 
 
 def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the JSON and the arrays of a result."""
     hypotheses, choice, decided, located = result.hypotheses, result.choice, result.decided, result.located
     is_table = isinstance(hypotheses.items, TableItems)
-    parts = {
-        **{
-            name: getattr(result, name)
-            for name in ("evidence", "effects", "decided", "moved", "sets", "fills", "control")
-        },
+    named = ("evidence", "effects", "decided", "moved", "sets", "fills", "control")
+    parts = {name: getattr(result, name) for name in named} | {
         "stay": None if decided is None else decided.stay,
         "cells": None if located is None else located.cells,
         "layers": hypotheses.layers,
@@ -129,20 +125,15 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         "features": result.over_inputs,
     }
     weights, nulls = (None, None) if choice is None or choice.weights is None else choice.weights
-    arrays = {
-        **{
-            f"{part}.{name}": getattr(record_part, name, None)
-            for part, record_part in parts.items()
-            for name in _array_types(part)
-        },
-        **{name: getattr(result, name) for name in ("input_of", "subset_of", "chosen", "outputs")},
-        **{name: getattr(located, name, None) for name in ("maps", "labels")},
-        "difference": result.difference if result.is_global else None,
-        "inputs": hypotheses.items.values if isinstance(hypotheses.items, TableItems) else None,
-        "weights": weights,
-        "nulls": nulls,
-        **{name: getattr(choice, name, None) for name in ("floor", "calibrated")},
+    arrays: dict[str, Any] = {
+        f"{part}.{name}": getattr(parts[part], name, None) for part in parts for name in _array_types(part)
     }
+    arrays |= {name: getattr(result, name) for name in ("input_of", "subset_of", "chosen", "outputs")}
+    arrays |= {name: getattr(located, name, None) for name in ("maps", "labels")}
+    arrays["difference"] = result.difference if result.is_global else None
+    arrays["inputs"] = hypotheses.items.values if isinstance(hypotheses.items, TableItems) else None
+    arrays |= {"weights": weights, "nulls": nulls}
+    arrays |= {name: getattr(choice, name, None) for name in ("floor", "calibrated")}
     arrays = {name: array for name, array in arrays.items() if array is not None}
     texts, kept, nearest = _pack_counterfactuals(result, arrays)
     names = result.output_names
@@ -178,19 +169,16 @@ def _plain_name(name: object) -> Scalar:
 def _pack_counterfactuals(
     result: Result, arrays: dict[str, Array]
 ) -> tuple[dict[str, tuple[str, ...]], list[int], list[int]]:
-    """Return counterfactual texts, and the hypotheses of which some were kept and of which the nearest is.
-
-    Numbers and pixels go into `arrays`; inputs of several parts are in no file.
-    """
+    """Return counterfactual texts, the hypotheses of which some were kept, and those of which the nearest is."""
     texts: dict[str, tuple[str, ...]] = {}
 
     def packed(name: str, row: int, pieces: Any, outputs: Floats) -> bool:
         if all(isinstance(piece, str) for piece in pieces):
             texts[f"{name} {row}"] = tuple(pieces)
         elif len({np.shape(piece) for piece in pieces}) == 1 and np.asarray(pieces[0]).dtype.kind in "fiub":
-            arrays[f"{name} {row}"] = np.asarray(pieces)
+            arrays[f"{name} {row}"] = np.asarray(pieces)  # numbers or pixels
         else:
-            return False
+            return False  # inputs of several parts are in no file
         arrays[f"{name} outputs {row}"] = outputs
         return True
 
@@ -233,7 +221,6 @@ def read_index(index: Any) -> Any:
 
 
 def write(path: Path, facts: dict[str, Any], arrays: dict[str, Array]) -> Path:
-    """Write JSON and arrays into one file."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
 
@@ -300,10 +287,7 @@ def read_file(path: Path, most_bytes: int | None = None) -> tuple[dict[str, Any]
 
 
 def checked(facts: dict[str, Any], arrays: Mapping[str, Array]) -> Facts:
-    """Return the facts of a file by their types, after checking how they and the arrays fit each other.
-
-    Raises ValueError at the first thing that no result could have.
-    """
+    """Return the facts of a file by their types; ValueError where they or the arrays are as no result could be."""
     known: Facts = read(Facts, facts, "")
     record, names = known.record, known.output_names
     for note in (*known.run_notes, *([] if record.judged is None else [record.judged])):
@@ -329,8 +313,12 @@ def checked(facts: dict[str, Any], arrays: Mapping[str, Array]) -> Facts:
             raise ValueError("it has more than one hypothesis for each subset")
     types = {f"{part}.{name}": (of, PARTS[part][1]) for part in PARTS for name, of in _array_types(part).items()}
     for name, (of, letters) in (types | OTHERS).items():
-        if name in arrays and not _has_shape(arrays[name], of, letters, sizes):
-            raise ValueError(f"its array {name!r} is {arrays[name].dtype} of shape {arrays[name].shape}")
+        if (array := arrays.get(name)) is not None:  # sizes that are free are those of the first array
+            codes = "f" if of == Floats else "b" if of == Bools else "iu"
+            right = array.ndim == len(letters) and array.dtype.kind in codes
+            axes = zip(letters, array.shape, strict=False)
+            if not right or any(sizes.setdefault(letter, size) != size for letter, size in axes):
+                raise ValueError(f"its array {name!r} is {array.dtype} of shape {array.shape}")
     outputs = sizes.get("o", 0)
     values, (least, most) = arrays["evidence.values"], RANGES.get(known.kind, (-np.inf, np.inf))
     if not ((values >= least) & (values <= most)).all():
@@ -353,13 +341,6 @@ def checked(facts: dict[str, Any], arrays: Mapping[str, Array]) -> Facts:
             raise ValueError("its regions are not those of its images")
     _check_counterfactuals(known, arrays, sizes["H"], outputs)
     return known
-
-
-def _has_shape(array: Array, of: Any, letters: str, sizes: dict[str, int]) -> bool:
-    """Return True if an array is of this type and shape; sizes that are free are those of the first array."""
-    codes = "f" if of == Floats else "b" if of == Bools else "iu"
-    fits = array.ndim == len(letters) and array.dtype.kind in codes
-    return fits and all(sizes.setdefault(one, size) == size for one, size in zip(letters, array.shape, strict=True))
 
 
 def _within(values: Ints, name: str, least: int, most: int) -> None:
@@ -404,10 +385,9 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
     layers = part("layers", stepwise=stepwise)
     hypotheses, importance = replace(hypotheses, layers=layers), facts.record.importance
     pieces = facts.texts | {f"{name} {row}": array for name, row, array in counterfactual_arrays(arrays)}
-    rows = [int(key.removeprefix("kept ")) for key in pieces if key.startswith("kept ")]
     chunks = (
         Chunk(np.array([row]), [pieces[f"kept {row}"]], arrays[f"kept outputs {row}"][None], row in facts.listed)
-        for row in rows
+        for row in (int(key.removeprefix("kept ")) for key in pieces if key.startswith("kept "))
     )
     nearest = {
         int(row): Nearest(pieces[f"nearest {row}"], arrays[f"nearest outputs {row}"], np.array(distances))

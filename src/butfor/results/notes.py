@@ -111,9 +111,8 @@ def reach_of_list(most: int, least: Floats) -> list[Note]:
     """
     if most == len(least) or not least.any():
         return []
-    return [
-        Note("list-limits", "limit", {"most": most, "size": len(least), "least": float(np.median(least[least > 0]))})
-    ]
+    values = {"most": most, "size": len(least), "least": float(np.median(least[least > 0]))}
+    return [Note("list-limits", "limit", values)]
 
 
 def reach_of_layers(resolution: Ints, draws: Ints, is_open: Bools, most: int) -> list[Note]:
@@ -241,16 +240,14 @@ MOST_GROUPS = 2  # groups of columns that are named
 
 
 def _of_importance(result: Result) -> list[Note]:
-    """Return the notes on a result of the global question."""
     importance, check, chosen, notes = result.record.importance, result.check, result.chosen, []
     assert importance is not None
     if result.unchanging:
         notes.append(Note("no-variation-subsets", "info", {"count": result.unchanging, "size": len(chosen)}))
     rejected = np.flatnonzero(result.rejected & result.tested)
-    if check is not None and rejected.size:
-        verdicts = dict(zip(check.subset_names, map(str, check.verdicts), strict=True))
-        names = [result.subset_names[j] for j in rejected]
-        notes.append(Note("subsets-not-tested", "warning", {"verdicts": {name: verdicts[name] for name in names}}))
+    if rejected.size:
+        verdicts = {result.subset_names[j]: result._verdicts[j] for j in result.subset_of[rejected]}
+        notes.append(Note("subsets-not-tested", "warning", {"verdicts": verdicts}))
     elif check is not None:
         notes.append(Note("sampler-check", "info" if check.ok else "warning", {"sentence": check.sentence}))
     if len(importance.classes) > 1:
@@ -268,12 +265,9 @@ def _of_importance(result: Result) -> list[Note]:
         finest = result.hypotheses.layers.finest(chosen) & (result.hypotheses.layers.resolution == 0)
         size = np.where(chosen, np.abs(np.nan_to_num(result.effects.effect)), 0.0)
         if finest.any():
-            named = [
-                (result.subset_names[j], float(result.evidence.values[j]), bool(size[j] >= size.max() > 0))
-                for j in np.flatnonzero(finest)
-            ]
-            told_groups = [dict(zip(("name", "p", "largest"), one, strict=True)) for one in named]
-            notes.append(Note("told-groups", "info", {"groups": told_groups}))
+            p, names, first = result.evidence.values, result.subset_names, (size == size.max()) & (size > 0)
+            named = [{"name": names[j], "p": float(p[j]), "largest": bool(first[j])} for j in np.flatnonzero(finest)]
+            notes.append(Note("told-groups", "info", {"groups": named}))
     if not chosen.any() and not withheld.any():
         if result.record.test == "holdout":
             notes.append(Note("no-skill-alone" if alone and not hidden else "no-skill", "limit"))

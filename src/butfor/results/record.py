@@ -98,8 +98,6 @@ class ImportanceRecord:
 class RunRecord:
     """Settings, draws and observations of a run; the guarantee and the notes of a result are made from it.
 
-    Examples
-    --------
     >>> record = RunRecord(test="irt", draws=19, seed=7, inputs=MultimodalInputs(parts=("photo", "note")))
     >>> read(RunRecord, plain(record), "record") == record
     True

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,26 +24,16 @@ from butfor.inference.holdout import GlobalEvidence
 from butfor.inference.selection import Choice, Layers
 from butfor.inference.statistics import Evidence
 from butfor.results.notes import notes_of
-from butfor.results.record import ImportanceRecord, RunRecord, TableInputs, plain
+from butfor.results.record import CheckRecord, ImportanceRecord, RunRecord, TableInputs, plain
 from butfor.results.where import Located
 from butfor.results.words import FAULTS, NO_VARIATION, Guarantee, Note, guarantee, no_nearest
-from butfor.types import (
-    Array,
-    Batch,
-    Bools,
-    Family,
-    Floats,
-    InputError,
-    Ints,
-    ReachWarning,
-    Subset,
-    warn_user,
-    whole,
-)  # fmt: skip
+from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, ReachWarning, Subset, warn_user, whole
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from butfor.tabular.check import SamplerCheck
 
 Direction = Literal["up", "down", 1, -1]
 DIRECTIONS: dict[object, int] = {"up": 1, "down": -1, 1: 1, -1: -1}
@@ -55,6 +45,11 @@ NO_SETS = (
 LEAST_INPUTS = 10  # so many inputs, at least, and what leaves the family hardly depends on any one of them
 
 
+def drops_unvarying(rule: str, family: str, inputs: int) -> bool:
+    """Return True if hypotheses that never vary leave the family before the selection."""
+    return rule == "bh" and family == "run" and inputs >= LEAST_INPUTS
+
+
 def family_members(evidence: Evidence, rule: str, family: str, inputs: int) -> Bools:
     """Return what the rule is applied to (H,): hypotheses with evidence and, for BH over many inputs, variation.
 
@@ -63,11 +58,6 @@ def family_members(evidence: Evidence, rule: str, family: str, inputs: int) -> B
     36 % of single inputs at alpha 0.1. The other rules promise their level under any dependence, so they never drop.
     """
     return evidence.varied & evidence.drawable if drops_unvarying(rule, family, inputs) else evidence.drawable
-
-
-def drops_unvarying(rule: str, family: str, inputs: int) -> bool:
-    """Return True if hypotheses that never vary leave the family before the selection."""
-    return rule == "bh" and family == "run" and inputs >= LEAST_INPUTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +121,6 @@ class Control:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return len(self.chosen)
 
     @property
@@ -174,12 +163,11 @@ class Decided:
 
     def only(self, calibrated: Bools) -> Decided:
         """Return the same, but that nothing is known where draws are not calibrated (H,)."""
-        unknown = np.where(calibrated, self.low, 0.0), np.where(calibrated, self.high, 1.0)
-        stay = self.stay
+        low, high, stay = np.where(calibrated, self.low, 0.0), np.where(calibrated, self.high, 1.0), self.stay
         if stay is not None:
             ends = np.where(calibrated, stay.low, 0.0), np.where(calibrated, stay.high, 1.0)
             stay = Stay(stay.share, *ends, stay.sufficient & calibrated)
-        return replace(self, low=unknown[0], high=unknown[1], necessary=self.necessary & calibrated, stay=stay)
+        return replace(self, low=low, high=high, necessary=self.necessary & calibrated, stay=stay)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,19 +237,6 @@ class Sets:
         return tuple(one for one in self.sets if one.input == index and one.enough)
 
 
-class Check(Protocol):
-    """Verdicts on a sampler from rows that it was not fitted on, as `butfor.check_sampler` returns them."""
-
-    @property
-    def subset_names(self) -> tuple[str, ...]: ...
-    @property
-    def verdicts(self) -> tuple[Any, ...]: ...
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def sentence(self) -> str: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Result:
     """One row per hypothesis (input, subset), with what was chosen and the guarantee of that choice.
@@ -296,7 +271,7 @@ class Result:
     over_inputs: Features | None = None
     control: Control | None = None
     difference: Floats = field(default_factory=lambda: np.zeros(0))  # (H,) of the global question, on the test's draws
-    check: Check | None = None  # of the global question: of a fitted sampler, on rows that it has not seen
+    check: SamplerCheck | CheckRecord | None = None  # of the global question: on rows that the fit has not seen
 
     def __repr__(self) -> str:
         if self.located is not None and self.moved is not None:
@@ -376,6 +351,12 @@ class Result:
         return np.array([verdict not in ("", "ok") for verdict in self._verdicts], bool)[self.subset_of]
 
     @property
+    def _calibrated(self) -> Bools:
+        """Hypotheses (H,) whose draws the control does not find wrong."""
+        known = None if self.control is None else self.control.calibrated
+        return np.ones(len(self.chosen), bool) if known is None else known[self.subset_of]
+
+    @property
     def _verdicts(self) -> list[str]:
         """The verdict on each subset; nothing where it was not checked."""
         check = self.check
@@ -389,7 +370,8 @@ class Result:
         For the same rule and family, with the weights that the rule learned at the alpha of this result. 1 where no
         alpha will do, NaN where nothing was tested, and for osft and few-shot on several resolutions.
         """
-        return self._choice_for(self.alpha, self.rule, self.family).least_alpha(self._weighed(), self.tested)
+        weighed = np.where(self.rejected, 1.0, self.evidence.scaled)
+        return self._choice_for(self.alpha, self.rule, self.family).least_alpha(weighed, self.tested)
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
@@ -569,8 +551,8 @@ class Result:
         rows = np.flatnonzero(self.input_of == position)
         if subset is not None:
             rows = np.array([self.row(self.input_names[position], subset)])
-        elif self.control is not None and self.control.calibrated is not None:
-            rows = rows[self.control.calibrated[self.subset_of[rows]]]
+        else:
+            rows = rows[self._calibrated[rows]]
         items, inputs = self.hypotheses.items, self.hypotheses.items.block(position, position + 1)
         kept, best, least = 0, None, np.inf
         for row in (row for row in rows.tolist() if row in self.decided.nearest):
@@ -653,11 +635,8 @@ class Result:
     def _choose(self, alpha: float, rule: str, family: Family, *, withhold: bool = True) -> Bools:
         """Return what is chosen (H,); with `withhold` what the check rejects counts as p = 1, which keeps p valid."""
         tested = family_members(self.evidence, rule, family, self.n_inputs)
-        return self._choice_for(alpha, rule, family).chosen(self._weighed(withhold=withhold), tested)
-
-    def _weighed(self, *, withhold: bool = True) -> Floats:
-        rejected = withhold and self.check is not None
-        return np.where(self.rejected, 1.0, self.evidence.scaled) if rejected else self.evidence.scaled
+        weighed = np.where(self.rejected & withhold, 1.0, self.evidence.scaled)
+        return self._choice_for(alpha, rule, family).chosen(weighed, tested)
 
     def counterfactuals(self, input: object, subset: str, n: int = 3) -> Batch:
         """Return the first `n` counterfactuals that this run drew for one hypothesis, as it kept them.
@@ -910,7 +889,7 @@ def importance_result(
     *,
     alpha: float,
     rule: str,
-    check: Check | None,
+    check: SamplerCheck | None,
 ) -> Result:
     """Return the result of the global question: every subset of `hypotheses` once, on one pseudo-input."""
     count, name = len(evidence.p), "all inputs"
@@ -961,12 +940,20 @@ def _group_layers(subsets: Sequence[Subset]) -> Layers | None:
 
 def columns(result: Result) -> dict[str, Array]:
     """Return what is known of every hypothesis, by column."""
-    evidence, effects, decided = result.evidence, result.effects, result.decided
+    evidence, effects, decided, items = result.evidence, result.effects, result.decided, result.hypotheses.items
+    values = np.full(len(result.chosen), None, dtype=object)  # observed, of single columns of a table
+    if isinstance(items, TableItems):
+        cells = np.asarray(items.shown(items.values), dtype=object)
+        single = {one.name: int(one.index[0]) for one in result.hypotheses.subsets if len(one.index) == 1}
+        for position, name in enumerate(result.subset_names):
+            if name in single:
+                rows = result.subset_of == position
+                values[rows] = cells[result.input_of[rows], single[name]]
     shown: dict[str, Array] = {
         "input": names_column(result.input_names)[result.input_of],
         "subset": names_column(result.subset_names)[result.subset_of],
         "resolution": result.hypotheses.resolution,
-        "value": _values(result),
+        "value": values,
         "observed": evidence.observed,
         "draws": evidence.draws,
         evidence.kind: evidence.values,
@@ -992,20 +979,6 @@ def columns(result: Result) -> dict[str, Array]:
     return shown
 
 
-def _values(result: Result) -> Array:
-    """Return what is observed in the subset: of single columns of a table; None elsewhere."""
-    hypotheses, values = result.hypotheses, np.full(len(result.chosen), None, dtype=object)
-    if not isinstance(hypotheses.items, TableItems):
-        return values
-    cells = np.asarray(hypotheses.items.shown(hypotheses.items.values), dtype=object)
-    single = {subset.name: int(subset.index[0]) for subset in hypotheses.subsets if len(subset.index) == 1}
-    for position, name in enumerate(result.subset_names):
-        if name in single:
-            rows = result.subset_of == position
-            values[rows] = cells[result.input_of[rows], single[name]]
-    return values
-
-
 STATUSES = (
     "not unusual", "unusual", "untested", "not calibrated", "not judged", "hardly picked", "no variation",
     "open", "moves", "not sure", "not drawn", "fills look odd", "not covered",
@@ -1013,14 +986,11 @@ STATUSES = (
 
 
 def _status(result: Result) -> Array:
-    """Return whether a hypothesis is unusual, or why that could not be judged."""
     if result.located is not None and result.moved is not None:
         drawn = np.where(result.evidence.draws > 0, "not sure", "not drawn")
         return np.where(result.moved.moves, "moves", drawn).astype(object)
-    wrong = np.zeros(len(result.chosen), bool)
-    if result.control is not None and result.control.calibrated is not None:
-        wrong = ~result.control.calibrated[result.subset_of]
-    untested = np.isin(np.arange(len(result.chosen)), np.array(result.record.untested, np.int64))
+    wrong, untested = ~result._calibrated, np.zeros(len(result.chosen), bool)
+    untested[list(result.record.untested)] = True
     choosable = None if result.choice is None else result.choice.calibrated
     withheld = np.zeros_like(wrong) if choosable is None else ~choosable
     evidence = result.evidence
@@ -1062,19 +1032,18 @@ def feature_columns(result: Result) -> dict[str, Array]:
     resolution[result.subset_of] = result.hypotheses.resolution
     shown: dict[str, Array] = {"subset": names_column(result.subset_names), "resolution": resolution}
     if result.is_global:
-        p = np.where(result.rejected, np.nan, result.evidence.values)
-        shown |= {"p": p, "q": result.q, "chosen": result.chosen, "effect": effects.effect}
-        shown |= {"effect_low": effects.low, "effect_high": effects.high}
-        return shown | {"inputs": np.full(size, result.n_inputs)}
-    if over is None:
+        p, count = np.where(result.rejected, np.nan, result.evidence.values), np.full(size, result.n_inputs)
+        over = Features(effects.effect, effects.low, effects.high, p, result.q, result.chosen, count)
+    elif over is None:
         known = ~np.isnan(effects.effect)
         total = np.bincount(result.subset_of[known], weights=effects.effect[known], minlength=size)
         count = np.bincount(result.subset_of[known], minlength=size)
-        mean = np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
-        nothing = np.full(size, np.nan)
+        mean, nothing = np.divide(total, count, out=np.full(size, np.nan), where=count > 0), np.full(size, np.nan)
         over = Features(mean, nothing, nothing, nothing, nothing, np.zeros(size, bool), count)
     shown |= {"p": over.p, "q": over.q, "chosen": over.chosen, "effect": over.effect}
     shown |= {"effect_low": over.low, "effect_high": over.high}
+    if result.is_global:
+        return shown | {"inputs": over.inputs}
     counted = np.bincount(result.subset_of, weights=result.chosen, minlength=size).astype(np.int64)
     shown |= {"inputs_chosen": counted, "inputs": np.bincount(result.subset_of, minlength=size)}
     if result.decided is not None:
@@ -1130,13 +1099,6 @@ class Places:
         return float(binom.sf(bottom - 1, bottom + above, 0.5))
 
     @property
-    def p_top(self) -> float:
-        """Chance of so many in the first place, were nothing important; an excess there is what a run is to find."""
-        from scipy.stats import binom
-
-        return float(binom.sf(self.counts[0] - 1, self.total, 1 / len(self.counts)))
-
-    @property
     def ok(self) -> bool:
         """True if nothing piles up at the bottom."""
         return self.p_bottom >= SMALL
@@ -1153,8 +1115,10 @@ class Places:
                 "way elsewhere, so discoveries say in part how fills differ from what is real; use a better sampler, "
                 "or filter its draws with butfor.plausible."
             )
-        expected = self.total / len(self.counts)
-        top = "those are what a run can find" if self.p_top < SMALL else "little is to be found"
+        from scipy.stats import binom
+
+        expected, p_top = self.total / len(self.counts), binom.sf(self.counts[0] - 1, self.total, 1 / len(self.counts))
+        top = "those are what a run can find" if p_top < SMALL else "little is to be found"  # an excess at the top
         return (
             f"No sign against the sampler: {seen}, {above} in the third above. {self.counts[0]} stand first where "
             f"{expected:.0f} would by chance: {top}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from butfor.results.words import model_rows
 from butfor.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
-    from butfor.results.result import KeptSet, Result
+    from butfor.results.result import Result
 
 WIDTH = 110  # characters of a line
 
@@ -40,12 +39,10 @@ def _wrapped(*sentences: str) -> list[str]:
 
 def _subset_lines(result: Result, most: int) -> list[str]:
     """Return a table of the subsets that were chosen, over all inputs or for any, the most often or largest first."""
-    shown = result.features[["subset", "effect", "effect_low", "effect_high", "p", "q", "chosen"]]
-    order = -np.abs(np.nan_to_num(shown["effect"]))
-    if not result.is_global:
-        names = ["subset", "inputs_chosen", "inputs_necessary", "effect", "effect_low", "effect_high", "q", "chosen"]
-        shown = result.features[[name for name in names if name in result.features]]
-        order = -shown["inputs_chosen"].to_numpy()
+    names = ["subset", "inputs_chosen", "inputs_necessary", "effect", "effect_low", "effect_high", "p", "q", "chosen"]
+    names = [name for name in names if name in result.features and (name != "p" or result.is_global)]
+    shown = result.features[names]
+    order = -np.abs(np.nan_to_num(shown["effect"])) if result.is_global else -shown["inputs_chosen"].to_numpy()
     rows = [j for j in np.argsort(order, kind="stable").tolist() if order[j] < 0 or shown["chosen"].iloc[j]]
     shown = shown.dropna(axis=1, how="all").iloc[rows[:most]]
     text = shown.to_string(index=False, float_format="{:.3g}".format, na_rep="", line_width=WIDTH, max_colwidth=40)
@@ -85,13 +82,12 @@ def _counted(count: int, what: str) -> str:
 
 def importance_headline(result: Result) -> str:
     """Return one sentence on the global question: how many of how many, by which test."""
-    importance, draws = result.importance, int(result.evidence.draws[0])
+    importance, draws, layers = result.importance, int(result.evidence.draws[0]), result.hypotheses.layers
     test = f"contrast with the reference, {result.record.alternative}"
     if result.record.test == "holdout":
         test = f"holdout randomisation test, {importance.loss} loss"
     drawn = {0: "exact, no draws", 1: "one draw of each input"}.get(draws, f"{draws} draws of each input")
     by = f"{importance.passes} passes" if importance.passes else "Student's t with the error of the sampler's fit"
-    layers = result.hypotheses.layers
     counted = f"{int(result.chosen.sum())} of {len(result.chosen)} subsets"
     if layers is not None:
         group = layers.resolution == 0
@@ -173,12 +169,12 @@ def reasons(result: Result, position: int, k: int) -> dict[str, list[Any]]:
     """
     from butfor.results.view import whole_inputs
 
-    decided, root = result.decided, whole_inputs(result)
+    decided, effects, root = result.decided, result.effects, whole_inputs(result)
     share, needed, enough = np.zeros(len(root)), np.zeros(len(root), bool), np.zeros(len(root), bool)
     if decided is not None:
         share, needed = np.nan_to_num(decided.share), decided.necessary
         enough = enough if decided.stay is None else decided.stay.sufficient & ~root
-    known = np.isfinite(result.effects.effect) | (share > 0)
+    known = np.isfinite(effects.effect) | (share > 0)
     cases = [
         finest_of(result, needed) & ~root,
         finest_of(result, enough),
@@ -189,29 +185,32 @@ def reasons(result: Result, position: int, k: int) -> dict[str, list[Any]]:
     rank = np.select(cases, range(len(cases), 0, -1), 0)
     of_input = result.input_of == position
     listed = np.flatnonzero(of_input & ((rank > 0) | (finest_of(result, known) if known[of_input].any() else True)))
-    size = np.abs(np.nan_to_num(result.effects.effect))
+    size = np.abs(np.nan_to_num(effects.effect))
     rows = listed[np.lexsort((-size[listed], -share[listed], root[listed], -rank[listed]))][:k]
     names = ["subset", "value", "effect", "effect_low", "effect_high", "surprise", "status"]
     names += ["flip", "flip_low", "flip_high", "necessary", "move", "move_low", "move_high", "moves"]
     table = {name: result.table[name].iloc[rows].tolist() for name in names if name in result.table}
     shown = {"kind": [KINDS[j] for j in rank[rows]], **table, "order": _order(result, rows)}
-    shown["sentence"] = [_sentence(result, row) for row in rows.tolist()]
+    shown["sentence"] = []
+    for row in rows.tolist():
+        words = [str(result.table["status"].iloc[row])]
+        if np.isfinite(effects.effect[row]):
+            words.append(f"effect {with_interval(effects.effect[row], effects.low[row], effects.high[row])}")
+        if decided is not None:
+            verdict = "decisive" if decided.necessary[row] else "not decisive"
+            words = [f"{verdict} ({flip_words(result, row)})", *words]
+        shown["sentence"].append(f"{result.subset_names[int(result.subset_of[row])]}: {'; '.join(words)}.")
     sets = () if result.sets is None else result.sets.enough(position)
     if sets and sets[0].columns:  # seldom a subset that was tested: a row of its own, after what is decisive
-        enough_row = _enough_row(sets)
-        for name, column in shown.items():
-            column.insert(int((rank[rows] == len(cases)).sum()), enough_row.get(name, np.nan))
+        first, *others = sets
+        name, ends = listed_names(first.columns), f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
+        words = [f"{name}: enough ({round(100 * first.stay)} % of draws decide alike; {ends})"]
+        words += [f"or {listed_names(one.columns)}" for one in others]
+        row = {"kind": "enough", "subset": name, "value": None, "necessary": False, "moves": False, "status": ""}
+        row |= {"order": "", "sentence": f"{'; '.join(words)}."}
+        for title, column in shown.items():
+            column.insert(int((rank[rows] == len(cases)).sum()), row.get(title, np.nan))
     return {name: column[:k] for name, column in shown.items()}
-
-
-def _enough_row(sets: Sequence[KeptSet]) -> dict[str, object]:
-    """Return the reason that a set of columns keeps the decision."""
-    first, *others = sets
-    ends = f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
-    words = [f"{listed_names(first.columns)}: enough ({round(100 * first.stay)} % of draws decide alike; {ends})"]
-    words += [f"or {listed_names(one.columns)}" for one in others]
-    row = {"kind": "enough", "subset": listed_names(first.columns), "value": None, "necessary": False, "moves": False}
-    return {**row, "status": "", "order": "", "sentence": f"{'; '.join(words)}."}
 
 
 def _order(result: Result, rows: Ints) -> list[str]:
@@ -221,24 +220,12 @@ def _order(result: Result, rows: Ints) -> list[str]:
     words = np.full(len(rows), "may be no larger than the next", dtype=object)
     words[-1:] = ""
     effect, low, high = (part[rows] for part in (result.effects.effect, result.effects.low, result.effects.high))
-    wider = float(ndtri(1 - 0.025 / max(1, len(rows))) / ndtri(0.975))  # Bonferroni
-    least = np.maximum(np.abs(effect) - wider * (high - low) / 2, 0)
-    most = np.abs(effect) + wider * (high - low) / 2
+    wide = float(ndtri(1 - 0.025 / max(1, len(rows))) / ndtri(0.975)) * (high - low) / 2  # Bonferroni
+    least, most = np.maximum(np.abs(effect) - wide, 0), np.abs(effect) + wide
     for i in range(len(rows) - 1):
         if least[i] > np.nanmax(most[i + 1 :], initial=-np.inf):
             words[i] = "larger than all after it"
     return list(words)
-
-
-def _sentence(result: Result, row: int) -> str:
-    effects, decided = result.effects, result.decided
-    words = [str(result.table["status"].iloc[row])]
-    if np.isfinite(effects.effect[row]):
-        words.append(f"effect {with_interval(effects.effect[row], effects.low[row], effects.high[row])}")
-    if decided is not None:
-        verdict = "decisive" if decided.necessary[row] else "not decisive"
-        words = [f"{verdict} ({flip_words(result, row)})", *words]
-    return f"{result.subset_names[int(result.subset_of[row])]}: {'; '.join(words)}."
 
 
 def with_interval(effect: float, low: float, high: float) -> str:
@@ -290,9 +277,8 @@ def change(value: float) -> str:
     """
     if not value:
         return "0"
-    return (f"{value:+.3f}" if 0.0005 <= abs(value) < 100 else f"{value:+.{1 if abs(value) < 1 else 3}g}").replace(
-        "-", "−"
-    )
+    digits = ".3f" if 0.0005 <= abs(value) < 100 else ".1g" if abs(value) < 1 else ".3g"
+    return f"{value:+{digits}}".replace("-", "−")
 
 
 def are_probabilities(outputs: Floats) -> bool:
@@ -301,11 +287,8 @@ def are_probabilities(outputs: Floats) -> bool:
 
 
 def are_logits(outputs: Floats) -> bool:
-    """Return True for several outputs (n, classes) that neither sum to one nor all lie between 0 and 1.
-
-    Those that lie there without summing to one are a multi-label model's: each is a probability of its own.
-    """
-    between = outputs.min() >= 0 and outputs.max() <= 1
+    """Return True for several outputs (n, classes) that neither sum to one nor all lie between 0 and 1."""
+    between = outputs.min() >= 0 and outputs.max() <= 1  # as each probability of a multi-label model does
     return bool(outputs.shape[1] > 1 and not between and not are_probabilities(outputs))
 
 

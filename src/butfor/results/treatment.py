@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,10 +128,9 @@ class Treatment:
             "asked": self.compared,
             "other": [None if v < 0 else self.values[v] for v in best],
         }
-        for name, array in (("flip", rates.share), ("flip_low", rates.low), ("flip_high", rates.high)):
-            columns[name] = np.where(none, np.nan, array[rows, best])
-        for name, array in (("kept", rates.share), ("kept_low", rates.low), ("kept_high", rates.high)):
-            columns[name] = np.where(none, np.nan, array[rows, self.value_of])
+        for name, value in (("flip", best), ("kept", self.value_of)):
+            for end, array in (("", rates.share), ("_low", rates.low), ("_high", rates.high)):
+                columns[name + end] = np.where(none, np.nan, array[rows, value])
         for name in ("difference", "difference_low", "difference_high"):
             columns[name] = np.where(none, np.nan, vars(rates)[name][rows, best])
         columns["direct"] = ~none & rates.direct[rows, best]
@@ -165,13 +165,10 @@ class Treatment:
 
     def others(self, position: int) -> list[str]:
         """Return the other values under which one person surely is decided otherwise (Holm within the person)."""
-        p = self.rates.p[position]
+        p, cut = self.rates.p[position], float(np.max(self.accusation.p[self.accused], initial=-1.0))
         order = [v for v in np.argsort(p, kind="stable").tolist() if not np.isnan(p[v])]
-        cut = float(np.max(self.accusation.p[self.accused], initial=-1.0))
-        sure = 0
-        while sure < len(order) and p[order[sure]] * (len(order) - sure) <= cut:
-            sure += 1
-        return [self.values[v] for v in order[:sure]]
+        sure = takewhile(lambda k: p[order[k]] * (len(order) - k) <= cut, range(len(order)))
+        return [self.values[order[k]] for k in sure]
 
     def bound(self, rows: ArrayLike) -> int:
         """Return how many of any people at least are treated otherwise, with 95 % confidence, however they were picked.
@@ -209,9 +206,7 @@ class Treatment:
         if self.explained is None:
             raise InputError(NO_REASONS)
         if person not in self.people:
-            raise InputError(
-                f"there is no person {person!r}; people are {shortened([str(one) for one in self.people])}"
-            )
+            raise InputError(f"there is no person {person!r}; people are {shortened(list(map(str, self.people)))}")
         if person not in self.explained.input_names:
             raise InputError(NOT_DECLINED.format(person=person, decision=self.decisions[self.people.index(person)]))
         explained, attribute = self.explained, set(self.roles.columns)
@@ -243,12 +238,21 @@ class Treatment:
         surely = f" (at least {least:,} with 95 % confidence)" if count else ""
         lines.append(f"Treated otherwise but for {roles.attribute}: {count:,} of {of}{surely}.")
         if count:
-            groups = self.groups
-            most = groups.sort_values("accused", ascending=False, kind="stable").head(4)
+            most = self.groups.sort_values("accused", ascending=False, kind="stable").head(4)
             numbers = zip(most.value, most.accused, most.asked, strict=True)
             each = [f"{number:,} of {total:,} with {value}" for value, number, total in numbers if total]
-            lines.append(f"By {roles.attribute}: {', '.join(each)}{' ...' if len(groups) > 4 else ''}.")
-            lines.append(self._how())
+            lines.append(f"By {roles.attribute}: {', '.join(each)}{' ...' if len(self.values) > 4 else ''}.")
+            rows = np.flatnonzero(self.accused)
+            if not roles.proxies:
+                how = f"the model reads {roles.attribute}; set to another value, it changes the decision."
+            elif not roles.columns:
+                beside = "" if roles.attribute in roles.proxies else f"; the model does not get {roles.attribute}"
+                how = f"through {shortened(roles.proxies, 4)}{beside}."
+            else:
+                directly = int(self.rates.direct[rows, self.strongest[rows]].sum())
+                how = f"{directly or 'none'} by {roles.attribute} alone, {len(rows) - directly:,} only together with "
+                how += f"{shortened(roles.proxies, 3)}."
+            lines.append(f"How: {how}")
         if roles.proxies and compared.any():
             members = np.bincount(self.value_of[compared], minlength=len(self.values))
             means = [
@@ -258,38 +262,22 @@ class Treatment:
             ]
             lines.append(f"Mean difference in 100 decisions (95 %): {', '.join(means)}.")
         fixed = [f"{shortened(roles.legitimate, 4)} (legitimate)"] * bool(roles.legitimate)
-        fixed += [f"{shortened(roles.undeclared, 4)}{' (not declared)' if roles.legitimate else ''}"] * bool(
-            roles.undeclared
-        )
+        declared = " (not declared)" if roles.legitimate else ""
+        fixed += [f"{shortened(roles.undeclared, 4)}{declared}"] * bool(roles.undeclared)
         proxies = f" Redrawn with it: {shortened(roles.proxies, 4)}." if roles.proxies else ""
         lines.append(f"As they are: {', '.join(fixed) or 'nothing'}.{proxies}")
         left = int((self.eligible & ~compared).sum())
         if left:
             lines.append(f"Not asked: {left:,}, for whom no other value of {roles.attribute} is plausible.")
-        lines.append(self._promise())
-        lines.append(LEGAL)
-        return tuple(line if len(line) <= WIDTH else line[: WIDTH - 4] + " ..." for line in lines)
-
-    def _how(self) -> str:
-        roles, rows = self.roles, np.flatnonzero(self.accused)
-        directly = int((self.rates.direct[rows, self.strongest[rows]]).sum())
         if not roles.proxies:
-            return f"How: the model reads {roles.attribute}; set to another value, it changes the decision."
-        if not roles.columns:
-            beside = "" if roles.attribute in roles.proxies else f"; the model does not get {roles.attribute}"
-            return f"How: through {shortened(roles.proxies, 4)}{beside}."
-        return (
-            f"How: {directly or 'none'} by {roles.attribute} alone, {len(rows) - directly:,} only together with "
-            f"{shortened(roles.proxies, 3)}."
-        )
-
-    def _promise(self) -> str:
-        if not self.roles.proxies:
-            return "Promise: nothing is estimated; each decision was computed with the attribute set."
-        if self.guarantee.controls == "nothing":
-            return "Promise: none; the draws of the proxies are not as reference rows are (see the notes)."
-        fitted = "; approximate, the sampler is fitted" if self.guarantee.sampler else ""
-        return f"Promise: on average at most {100 * self.alpha:g} % of those named are named wrongly (BH{fitted})."
+            promise = "nothing is estimated; each decision was computed with the attribute set."
+        elif self.guarantee.controls == "nothing":
+            promise = "none; the draws of the proxies are not as reference rows are (see the notes)."
+        else:
+            fitted = "; approximate, the sampler is fitted" if self.guarantee.sampler else ""
+            promise = f"on average at most {100 * self.alpha:g} % of those named are named wrongly (BH{fitted})."
+        lines += [f"Promise: {promise}", LEGAL]
+        return tuple(line if len(line) <= WIDTH else line[: WIDTH - 4] + " ..." for line in lines)
 
     def summary(self, full: bool = False) -> str:
         """Return the answer in words.
@@ -327,9 +315,9 @@ class Treatment:
         Path
             The file.
         """
-        from butfor.report.write import write_treatment
+        from butfor.report import write
 
-        return write_treatment(self, Path(path))
+        return write(self, Path(path))
 
 
 def fixed_note(roles: Roles) -> list[Note]:

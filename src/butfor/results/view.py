@@ -15,7 +15,7 @@ import numpy as np
 
 from butfor.inference.effects import Effects
 from butfor.results.notes import PICKED
-from butfor.results.result import KeptSet, Moved, Result, Sets
+from butfor.results.result import Moved, Result
 from butfor.results.summary import (
     WIDTH,
     are_logits,
@@ -46,9 +46,9 @@ MOST_LINES = 8  # of a chart
 MOST_FEATURES = 200  # of a global result
 MOST_CHANGED, MOST_COLUMNS = 6, 12
 KEY = "Blue: {blue}; grey: not {blue}. Second line: 95 % interval."
-OF_INTERVALS = (
-    "A 95 % interval says how large one effect is, by itself; unusual says that the output is extreme among its "
-    "counterfactuals, with alpha for all of them together. So the interval of an unusual part may hold 0."
+OF_UNUSUAL = (
+    "; unusual says that the output is extreme among its counterfactuals, with alpha for all of them together. So the "
+    "interval of an unusual part may hold 0."
 )
 
 
@@ -178,8 +178,6 @@ class View:
 def view(result: Result) -> View:
     """Return what is shown of a result.
 
-    Examples
-    --------
     >>> import butfor
     >>> rows = np.random.default_rng(0).normal(size=(60, 2))
     >>> shown = view(butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, subsets="columns"))
@@ -187,21 +185,27 @@ def view(result: Result) -> View:
     Moves the output: x0 up by 4.03 in 3 of 3
     """
     order, notes = list(LABELS), [note for note in result.notes if _binds(result, note)]
+    promises, layered = list[str](), result.hypotheses.layers is not None
+    if result.located is not None:
+        promises.append(meaning_of_where(result))
+    else:
+        if result.decided is not None or result.moved is not None:
+            promises.append(promise_of_decisions(result.record, layered))
+        if result.over_inputs is not None:
+            promises.append(promise_of_features(result.record, layered))
     return View(
         lines=tuple(answer(result)),
         chart=global_chart(result) if result.is_global else _chart(result),
         nearest=_nearest(result),
         guarantee=str(replace(result.guarantee, caveats=())),
         caveats=tuple(map(str, result.guarantee.caveats)),
-        promises=tuple(other_promises(result)),
+        promises=tuple(promises),
         control="" if result.control is None else str(result.control),
         notes=tuple(sorted(notes, key=lambda note: order.index(note.severity))),
         made=importance_headline(result) if result.is_global else headline(result),
         settings=tuple(_settings(result)),
     )
 
-
-# The answer, in at most ten lines
 
 MOST_ANSWERED, MOST_NOTES, MOST_NAMED = 10, 3, 5
 TRIVIAL = 1e-3  # of the spread of outputs over inputs and reference: less is no finding
@@ -263,18 +267,19 @@ def shorter(name: str, most: int) -> str:
 
 def _listing(about: About, head: str, items: Sequence[tuple[str, str]], tail: str = "", *, further: int = 0) -> Answer:
     """Return a line with as many items (name, words on it) as it has room for, and how many more there are."""
-    total, noun = len(items) + further, {"enough": "set", "nearest": "column"}.get(about, "part")
+    noun = {"enough": "set", "nearest": "column"}.get(about, "part")
 
-    def more(count: int) -> str:
+    def more(shown: int) -> str:
+        count = len(items) + further - shown
         return f"; {count} other {noun}{'s' * (count > 1)}" if count else ""
 
     room, shown = WIDTH - len(str(Answer(about, head + tail))), list[str]()
-    for place, (name, words) in enumerate(items[:MOST_NAMED], start=1):
-        space = room - len("; ".join([*shown, words])) - len(more(total - place))
+    for name, words in items[:MOST_NAMED]:
+        space = room - len("; ".join([*shown, words])) - len(more(len(shown) + 1))
         if shown and len(name) > space:
             break
         shown.append(shorter(name, max(space, LEAST_SHOWN)) + words)
-    return _line_of(about, f"{head}{'; '.join(shown)}{more(total - len(shown))}{tail}")
+    return _line_of(about, f"{head}{'; '.join(shown)}{more(len(shown))}{tail}")
 
 
 def _says(result: Result) -> Answer:
@@ -380,40 +385,34 @@ def _enough(result: Result) -> Answer | None:
     if sets is None:
         return None
     by_input = [sets.enough(index) for index in range(total)]
+    part, who = PARTS[result.modality], "rows" if result.modality == "table" else INPUTS.get(result.modality, "inputs")
     if total == 1:
-        return _enough_for_one(result, sets, by_input[0])
-    count: Counter[tuple[str, ...]] = Counter(one.columns for kept in by_input for one in kept)
-    items, anyway = list[tuple[str, str]](), count.pop((), 0)
-    left = [{one.columns for one in kept} for kept in by_input]
+        kept, base = by_input[0], percent(sets.base[0]) or "not known"
+        if kept and not kept[0].columns:
+            anew = "" if who == "rows" else " drawn anew"
+            return _line_of("enough", f"no {part} is needed: {base} of {who}{anew} get this decision anyway")
+        if not kept and not sets.sets:
+            return _line_of("enough", f"no set of up to four {part}s")
+        first, *others = kept or sets.sets
+        ends = f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
+        words = f" ({percent(first.stay)} decide alike; {ends}; base rate {base})"
+        head = "" if kept else "no set of up to four; closest: "
+        items = [(" + ".join(first.columns), words), *((f"or {' + '.join(one.columns)}", "") for one in others)]
+        return _listing("enough", head, items)
+    left, items = [{one.columns for one in kept} for kept in by_input], []
     while count := Counter(columns for kept in left for columns in kept if columns):
         columns, number = max(count.items(), key=lambda one: (one[1], -len(one[0])))
         items.append((" + ".join(columns), f" for {number:,}{'' if items else f' of {total:,}'}"))
         left = [set() if columns in kept else kept for kept in left]
+    anyway = sum(not one.columns for kept in by_input for one in kept)
     none = sum(not kept for kept in by_input)
-    tail = f"; no {PARTS[result.modality]} needed for {anyway:,}" * bool(anyway) + f"; no set for {none:,}" * bool(none)
+    tail = f"; no set for {none:,}" * bool(none)
     if items:
-        return _listing("enough", "", items, tail)
+        return _listing("enough", "", items, f"; no {part} needed for {anyway:,}" * bool(anyway) + tail)
     if not anyway:
-        return _line_of("enough", f"no set of up to four {PARTS[result.modality]}s for any of {total:,}")
-    who = "rows" if result.modality == "table" else INPUTS.get(result.modality, "inputs")
-    needless = f"no {PARTS[result.modality]} needed for {anyway:,}: nearly all {who} drawn anew get their decision"
-    return _line_of("enough", needless + f"; no set for {none:,}" * bool(none))
-
-
-def _enough_for_one(result: Result, sets: Sets, kept: Sequence[KeptSet]) -> Answer:
-    """Return the sets that keep the decision of the only input, or the one that comes closest."""
-    base, part = percent(sets.base[0]) or "not known", PARTS[result.modality]
-    if kept and not kept[0].columns:
-        who = "rows" if result.modality == "table" else f"{INPUTS.get(result.modality, 'inputs')} drawn anew"
-        return _line_of("enough", f"no {part} is needed: {base} of {who} get this decision anyway")
-    if not kept and not sets.sets:
-        return _line_of("enough", f"no set of up to four {part}s")
-    first, *others = kept or sets.sets
-    ends = f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
-    words = f" ({percent(first.stay)} decide alike; {ends}; base rate {base})"
-    head = "" if kept else "no set of up to four; closest: "
-    items = [(" + ".join(first.columns), words), *((f"or {' + '.join(one.columns)}", "") for one in others)]
-    return _listing("enough", head, items)
+        return _line_of("enough", f"no set of up to four {part}s for any of {total:,}")
+    words = f"no {part} needed for {anyway:,}: nearly all {who} drawn anew get their decision{tail}"
+    return _line_of("enough", words)
 
 
 def _moves(result: Result) -> Answer | None:
@@ -425,18 +424,21 @@ def _moves(result: Result) -> Answer | None:
     link = LINKS.get(str(result.record.link), "")
     tail = f" ({link})" if link else ""
     if not rows.size:
-        if moved.moves.any():
-            return _line_of("moves", f"{_only_root(result)} by more than {number(moved.least)}{tail}")
-        return _line_of("moves", f"no part by more than {number(moved.least)}{tail}")
+        which = _only_root(result) if moved.moves.any() else "no part"
+        return _line_of("moves", f"{which} by more than {number(moved.least)}{tail}")
     shared = total > 1 and len(np.unique(result.subset_of[rows])) < len(rows)  # regions of one name in many images
     if total == 1 or (result.modality in INPUTS and not (result.modality == "image" and shared)):
         rows = rows[np.argsort(-np.abs(moved.drop[rows]), kind="stable")]
         head = "" if total == 1 else f"{len(rows):,} parts in {len(np.unique(result.input_of[rows])):,} of {total:,}: "
-        ends = zip(moved.drop[rows], moved.low[rows], moved.high[rows], strict=True)
-        words = [f" {with_interval(*three) if total == 1 else number(three[0], sign=True)}" for three in ends]
-        if result.modality == "image":
-            words = [f" {size_words(result, int(row), brief=row != rows[0])}" for row in rows]
-        return _listing("moves", head, list(zip((_name(result, int(j)) for j in rows), words, strict=True)), tail)
+        items = []
+        for row in rows.tolist():
+            words = number(moved.drop[row], sign=True)
+            if result.modality == "image":
+                words = size_words(result, row, brief=row != rows[0])
+            elif total == 1:
+                words = with_interval(moved.drop[row], moved.low[row], moved.high[row])
+            items.append((_name(result, row), f" {words}"))
+        return _listing("moves", head, items, tail)
     by_how_much: dict[str, str] = {}
     for j in np.unique(result.subset_of[rows]).tolist():
         alike = rows[result.subset_of[rows] == j]
@@ -492,8 +494,11 @@ def _unusual(result: Result) -> Answer:
         size = np.nan_to_num(np.abs(result.effects.effect[below]))
         rows = below[np.argsort(-size, kind="stable")]
         head = "" if total == 1 else f"{len(rows):,} parts in {len(_inputs_of(result, chosen)):,} of {total:,}: "
-        link = LINKS.get(str(result.record.link), "")
-        items = [(_name(result, row), _effect_words(result, row)) for row in rows.tolist()]
+        link, effects, items = LINKS.get(str(result.record.link), ""), result.effects, list[tuple[str, str]]()
+        for row in rows.tolist():
+            ends = effects.effect[row], effects.low[row], effects.high[row]
+            words = with_interval(*ends) if total == 1 else number(ends[0], sign=True)
+            items.append((_name(result, row), f" {words}" * bool(np.isfinite(ends[0]))))
         return _listing("unusual", head, items, f" ({link})" * bool(link) + tail)
     if below.size:
         return _listing("unusual", "", _counted_parts(result, below, "in"), tail)
@@ -512,19 +517,14 @@ def _differ(result: Result) -> Answer | None:
         return None
     chosen = over.chosen & ~(np.abs(over.effect) < TRIVIAL * spread(result))
     finest = chosen if layers is None else layers.first(size).finest(chosen, over.effect)
-    root = whole_inputs(result)[:size] & (layers is not None)
     called = np.unique(result.outputs.argmax(axis=1)) if result.outputs.size else np.zeros(0, np.int64)
     names, several = result.output_names or range(result.outputs.shape[1]), len(called) > 1
     several &= result.record.target == "predicted"
-    rows = np.flatnonzero(finest & ~root)
-    rows = rows[np.argsort(-np.abs(over.effect[rows]), kind="stable")]
-    items = [
-        (_joined(result, j), f" {with_interval(over.effect[j], over.low[j], over.high[j])}") for j in rows.tolist()
-    ]
-    if not items and finest.any():
-        j = int(np.flatnonzero(finest)[0])
-        whole = with_interval(over.effect[j], over.low[j], over.high[j])
-        items = [(f"only {result.subset_names[j]} together", f" {whole}")]
+    below, items = finest & ~whole_inputs(result)[:size], list[tuple[str, str]]()
+    rows = np.flatnonzero(below) if below.any() else np.flatnonzero(finest)[:1]
+    for j in rows[np.argsort(-np.abs(over.effect[rows]), kind="stable")].tolist():
+        name = _joined(result, j) if below.any() else f"only {result.subset_names[j]} together"
+        items.append((name, f" {with_interval(over.effect[j], over.low[j], over.high[j])}"))
     if items:
         return _listing("differ", "", items, " (of its predicted class)" * several)
     hint = f" (of each input's predicted class; target={names[called[0]]!r} asks about one class)" if several else ""
@@ -532,7 +532,6 @@ def _differ(result: Result) -> Answer | None:
 
 
 def _global_says(result: Result) -> Answer:
-    """Return the global question."""
     rise, redrawn = f"mean rise of the {result.importance.loss} loss", "when a column is redrawn given the others"
     if result.record.test != "holdout":
         rise, redrawn = "change of the mean output", "when a column is redrawn as in the reference"
@@ -542,12 +541,11 @@ def _global_says(result: Result) -> Answer:
 def _matter(result: Result) -> Answer:
     """Return the columns that matter over a data set, or in which it differs from the reference."""
     finest, effects = finest_of(result, result.chosen), result.effects  # a group where none of its columns is
-    rows = np.flatnonzero(finest)
-    rows = rows[np.argsort(-np.nan_to_num(np.abs(effects.effect[rows])), kind="stable")]
+    rows, items = np.flatnonzero(finest), list[tuple[str, str]]()
     group = (result.hypotheses.resolution == 0) & (result.hypotheses.layers is not None)
-    ends = zip(effects.effect[rows], effects.low[rows], effects.high[rows], strict=True)
-    words = [f"{' together' * bool(group[j])} {with_interval(*three)}" for j, three in zip(rows, ends, strict=True)]
-    items = [(result.subset_names[j], text) for j, text in zip(rows, words, strict=True)]
+    for j in rows[np.argsort(-np.nan_to_num(np.abs(effects.effect[rows])), kind="stable")].tolist():
+        words = with_interval(effects.effect[j], effects.low[j], effects.high[j])
+        items.append((result.subset_names[j], f"{' together' * bool(group[j])} {words}"))
     about: About = "matter" if result.record.test == "holdout" else "differ"
     return _listing(about, "", items) if items else _line_of(about, f"nothing, of {len(finest):,}")
 
@@ -558,18 +556,8 @@ def _counted_parts(result: Result, rows: Ints, preposition: str = "for") -> list
     large = np.zeros(len(count), bool)
     for row in rows.tolist():
         large[result.subset_of[row]] = 3 * _width(result, row) > 2 * max(len(result.record.columns), 2)
-    order = [j for j in np.lexsort((-count, large)).tolist() if count[j]]
-    of = [f" of {total:,}"] + [""] * (len(order) - 1)
-    return [(_joined(result, j), f" {preposition} {count[j]:,}{rest}") for j, rest in zip(order, of, strict=True)]
-
-
-def _effect_words(result: Result, row: int) -> str:
-    effects = result.effects
-    if not np.isfinite(effects.effect[row]):
-        return ""
-    if len(result.input_names) > 1:
-        return f" {number(effects.effect[row], sign=True)}"
-    return f" {with_interval(effects.effect[row], effects.low[row], effects.high[row])}"
+    items = [(_joined(result, j), f" {preposition} {count[j]:,}") for j in np.lexsort((-count, large)) if count[j]]
+    return [(name, f"{words} of {total:,}" if k == 0 else words) for k, (name, words) in enumerate(items)]
 
 
 def _name(result: Result, row: int) -> str:
@@ -612,14 +600,10 @@ def whole_inputs(result: Result) -> Bools:
     return np.asarray(top & alone[result.input_of] & parted)
 
 
-def _name_of_root(result: Result) -> str:
-    root = np.flatnonzero(whole_inputs(result))
-    return _name(result, int(root[0])) if root.size else "the whole input"
-
-
 def _only_root(result: Result) -> str:
     """Return what is said where nothing smaller than the whole input is a finding."""
-    name = _name_of_root(result)
+    root = np.flatnonzero(whole_inputs(result))
+    name = _name(result, int(root[0])) if root.size else "the whole input"
     return f"only {name}{' together' * name.startswith('all ')}"
 
 
@@ -642,11 +626,8 @@ def trivial(result: Result) -> Bools:
 
 
 def telling_notes(result: Result) -> list[Note]:
-    """Return the notes that change what may be concluded: warnings, and the limits where they decided the outcome.
-
-    That inputs look picked is said beside what is unusual.
-    """
-    shown = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]
+    """Return the notes that change what may be concluded: warnings, and the limits where they decided the outcome."""
+    shown = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]  # as unusual has
     shown += [caveat for caveat in result.guarantee.caveats if caveat.code in DOUBTS]
     shown += [note for note in result.notes if note.code in OF_GIVEN]
     limits = [note for note in result.notes if note.code in BINDING and _binds(result, note)]
@@ -661,7 +642,6 @@ def _binds(result: Result, note: Note) -> bool:
 
 
 def promise_line(result: Result) -> str:
-    """Return what is promised, in one line."""
     if result.located is not None:
         return promise_of_where(result)
     controls, most, other = result.guarantee.controls, percent(result.alpha), percent(result.record.alpha)
@@ -679,42 +659,15 @@ def promise_line(result: Result) -> str:
     return f"{first}{rest}; {each}"
 
 
-def other_promises(result: Result) -> list[str]:
-    """Return what is promised of decisions and of features, each with what it assumes of the sampler."""
-    if result.located is not None:
-        return [meaning_of_where(result)]
-    record, layered = result.record, result.hypotheses.layers is not None
-    decisions = [] if result.decided is None and result.moved is None else [promise_of_decisions(record, layered)]
-    return decisions + ([] if result.over_inputs is None else [promise_of_features(record, layered)])
-
-
-SETTINGS = {
-    "model": "Model",
-    "data": "Data",
-    "reference": "Reference (what the inputs are compared with)",
-    "boxes": "Regions",
-    "units": "Units",
-    "sampler": "Sampler",
-    "why": "Why this sampler",
-    "test": "Test",
-    "loss": "Loss",
-    "alternative": "Alternative",
-    "target": "Target",
-    "link": "Link",
-    "seed": "Seed",
-    "version": "butfor version",
-}
-
-
 def _settings(result: Result) -> list[tuple[str, str]]:
-    get = result.record.get
-    known = [(label, str(get(name))) for name, label in SETTINGS.items() if get(name) is not None]
+    names = ("model", "data", "reference", "boxes", "units", "sampler", "why", "test", "loss", "alternative", "target")
+    labels = {"reference": "Reference (what the inputs are compared with)", "boxes": "Regions"}
+    labels |= {"why": "Why this sampler", "version": "butfor version"}
+    given = {name: result.record.get(name) for name in (*names, "link", "seed", "version")}
+    known = [(labels.get(name, name.capitalize()), str(value)) for name, value in given.items() if value is not None]
     family = "all subsets" if result.is_global else {"run": "the run", "input": "each input"}[result.family]
     chosen_by = f"{result.rule} at alpha {result.alpha:g}, over {family}"
     return [*known, ("Selection", chosen_by), ("Model rows evaluated", f"{result.rows:,}")]
-
-
-# Names and numbers as text
 
 
 def percent(share: float) -> str:
@@ -727,7 +680,6 @@ def percent(share: float) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return a value of a table as a person would write it."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         return "" if value is None else str(value)
     return number(float(value)) or "missing"
@@ -768,10 +720,7 @@ def effect_label(result: Result, index: int | None = None) -> str:
 
 
 def rounded_effects(result: Result) -> tuple[Floats, Floats, Floats]:
-    """Return effects (H,) and the ends of their intervals to a thousandth of the largest of their input.
-
-    What is nothing beside it reads 0, and not -1.72e-07.
-    """
+    """Return effects (H,) and the ends of their intervals to a thousandth of the largest of their input."""
     effects, moved, largest = result.effects, result.moved, np.zeros(len(result.input_names))
     unknown_effects = result.modality == "text" and not np.isfinite(effects.effect).any()
     if moved is not None and (result.modality == "image" or unknown_effects):  # by how much each part moves it, given x
@@ -784,16 +733,12 @@ def rounded_effects(result: Result) -> tuple[Floats, Floats, Floats]:
     return to_scale(effects.effect, beside), to_scale(effects.low, beside), to_scale(effects.high, beside)
 
 
-# Which hypotheses are shown, in which order
-
-
 def values(result: Result) -> Array:
     """Return the observed value of every hypothesis (H,) that is a single column; None elsewhere."""
     return result.table["value"].to_numpy(dtype=object)
 
 
 def rows_of(result: Result, index: int) -> Ints:
-    """Return the rows of the table of one input."""
     return np.flatnonzero(result.input_of == index)
 
 
@@ -870,20 +815,12 @@ def tree_order(result: Result) -> tuple[Ints, Ints]:
     return np.array(order, np.int64), depth
 
 
-# Lines and charts
-
-
 def of_intervals(result: Result) -> str:
-    """Return what the intervals of effects are of."""
-    if result.located is None:
-        return OF_INTERVALS
-    return "A 95 % interval says how large one effect is, by itself."
+    size = "A 95 % interval says how large one effect is, by itself"
+    return f"{size}{OF_UNUSUAL if result.located is None else '.'}"
 
 
-Scale = Callable[[float], float | None]
-
-
-def scale_over(*numbers: Any) -> Scale:
+def scale_over(*numbers: Any) -> Callable[[float], float | None]:
     """Return the scale from numbers to percent of the width that has room for all of these and zero."""
     ends = np.concatenate([*map(np.ravel, numbers), [0.0]])
     ends = ends[np.isfinite(ends)]
@@ -924,21 +861,16 @@ def decision_lines(result: Result, rows: Ints) -> tuple[Line, ...]:
 
 
 def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, ...], float]:
-    """Return the effects of these hypotheses, and where zero stands."""
     effect, low, high = (column[rows] for column in rounded_effects(result))
-    evidence, names = result.evidence, [result.subset_names[j] for j in result.subset_of[rows].tolist()]
-    shown = {
-        "value": map(value_text, values(result)[rows]),
-        "more": map(percent, evidence.surprise[rows]),
-        "evidence": map(number, evidence.values[rows]),
-        "q": map(number, result.q[rows]),
-        "status": map(str, result.table["status"].to_numpy()[rows]),
-    }
-    return _lines(names, effect, low, high, sure[rows], **shown)
+    return _lines(
+        [result.subset_names[j] for j in result.subset_of[rows].tolist()], effect, low, high, sure[rows],
+        value=map(value_text, values(result)[rows]), more=map(percent, result.evidence.surprise[rows]),
+        evidence=map(number, result.evidence.values[rows]), q=map(number, result.q[rows]),
+        status=map(str, result.table["status"].to_numpy()[rows]),
+    )  # fmt: skip
 
 
 def features_chart(result: Result, subsets: Ints) -> Chart:
-    """Return the mean effects of subsets over all inputs."""
     frame = result.features
     effect, low, high = (frame[name].to_numpy(np.float64) for name in ("effect", "effect_low", "effect_high"))
     largest = np.abs(np.nan_to_num(effect)).max(initial=0.0, keepdims=True)
@@ -979,7 +911,16 @@ def _chart(result: Result) -> Chart | None:
         if len(result.input_names) > 1 and len(np.unique(result.subset_of[decided.necessary])) > 2:
             title = "by the finest part that is decisive"
             return _counts(result, finest_of(result, decided.necessary), title)
-        return _decision_chart(result, input_index(result, None))
+        index = input_index(result, None)
+        rows = rows_of(result, index)
+        rows = rows[~whole_inputs(result)[rows] | (len(rows) == 1)]
+        keys = (-np.nan_to_num(decided.share, nan=-1.0), unknown(decided.low, decided.high), ~decided.necessary)
+        rows = rows[np.lexsort([part[rows] for part in keys])][:MOST_LINES]
+        title = f"{input_title(result, index)}: probability that the decision would have been otherwise, but for"
+        each = "all of a resolution together" if result.record.simultaneous else "each by itself"
+        key = f"Blue: decisive, above the level; grey: not. Second line: 95 % interval, {each}."
+        mark, key_of_mark = scale_over(1.0)(decided.level) or 0.0, f"Dashed: level {decided.level:g}."
+        return Chart(title, decision_lines(result, rows), "level", mark, key, key_of_mark)
     if over is not None and over.chosen.any():
         order = np.lexsort((-np.abs(np.nan_to_num(over.effect)), ~over.chosen))
         return features_chart(result, order[:MOST_LINES])
@@ -998,19 +939,6 @@ def _chart(result: Result) -> Chart | None:
     return Chart(title, lines, "zero", zero, f"{KEY.format(blue=blue)} {of_intervals(result)}")
 
 
-def _decision_chart(result: Result, index: int) -> Chart:
-    decided, rows = result.decided, rows_of(result, index)
-    assert decided is not None
-    rows = rows[~whole_inputs(result)[rows] | (len(rows) == 1)]
-    order = (-np.nan_to_num(decided.share, nan=-1.0), unknown(decided.low, decided.high), ~decided.necessary)
-    rows = rows[np.lexsort([part[rows] for part in order])][:MOST_LINES]
-    title = f"{input_title(result, index)}: probability that the decision would have been otherwise, but for"
-    each = "all of a resolution together" if result.record.simultaneous else "each by itself"
-    key = f"Blue: decisive, above the level; grey: not. Second line: 95 % interval, {each}."
-    mark, key_of_mark = scale_over(1.0)(decided.level) or 0.0, f"Dashed: level {decided.level:g}."
-    return Chart(title, decision_lines(result, rows), "level", mark, key, key_of_mark)
-
-
 def _counts(result: Result, marked: Bools, title: str) -> Chart:
     """Return for how many inputs each subset is marked; those marked are the finest of each input."""
     size = len(result.subset_names)
@@ -1023,9 +951,6 @@ def _counts(result: Result, marked: Bools, title: str) -> Chart:
         for j, end in bars
     )
     return Chart(f"Number of {INPUTS.get(result.modality, 'inputs')}, {title}", tuple(lines), "count")
-
-
-# Inputs one by one
 
 
 def called(result: Result) -> list[str]:
@@ -1055,12 +980,8 @@ def _nearest(result: Result) -> NearestCase | None:
     if decided is None or not decided.nearest:
         return None
     every = rows_of(result, input_index(result, None))
-    if result.control is not None and result.control.calibrated is not None:  # as `result.nearest` does
-        every = every[result.control.calibrated[result.subset_of[every]]]
-    rows = [row for row in every.tolist() if row in decided.nearest]
-    if not rows:
-        return None
-    return nearest_case(result, min(rows, key=lambda row: decided.nearest[row].distances[0]))
+    rows = [row for row in every[result._calibrated[every]].tolist() if row in decided.nearest]  # as `result.nearest`
+    return nearest_case(result, min(rows, key=lambda row: decided.nearest[row].distances[0])) if rows else None
 
 
 def nearest_case(result: Result, row: int) -> NearestCase | None:
@@ -1074,27 +995,18 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     assert after is not None
     pairs = [(str(names[j]), *_column(before, j), *_column(after, j)) for j in subset.index.tolist()]
     changes = [(name, old, new) for name, old, new in pairs if old != new]
-    then = decided.nearest[row].outputs[0]
+    then, classes, by_rule = decided.nearest[row].outputs[0], result.output_names, bool(result.record.decisions)
     column = int(result.evidence.classes[row]) if len(then) > 1 else 0
-    name = "output" if result.output_names is None else class_label(result.output_names[column])
-    values = (
-        [float(result.outputs[index][column]), float(then[column])] if result.outputs.size else [float(then[column])]
-    )
-    classes, by_rule = result.output_names, bool(result.record.decisions)
+    name = "output" if classes is None else class_label(classes[column])
+    values = [float(outputs[column]) for outputs in (*result.outputs[index : index + 1], then) if outputs.size]
     becomes = "" if classes is None or by_rule or len(then) == 1 else class_label(classes[int(then.argmax())])
     read = [_as_read(value) for value in values]
     if len(set(read)) == 1:  # on both sides of a threshold, and alike to three digits
         read = [f"{value:.7g}" for value in values]
     return NearestCase(
-        str(result.input_names[index]),
-        subset.name,
-        tuple(changes[:MOST_CHANGED]),
-        max(0, len(changes) - MOST_CHANGED),
-        name,
-        read[0] if len(read) > 1 else "",
-        read[-1],
-        becomes,
-    )
+        str(result.input_names[index]), subset.name, tuple(changes[:MOST_CHANGED]), max(0, len(changes) - MOST_CHANGED),
+        name, read[0] if len(read) > 1 else "", read[-1], becomes,
+    )  # fmt: skip
 
 
 def example(result: Result, row: int) -> Example:
@@ -1107,14 +1019,11 @@ def example(result: Result, row: int) -> Example:
         (str(names[j]), _column(observed, j)[0], tuple(_column(drawn, j))) for j in columns[:MOST_COLUMNS].tolist()
     )
     output = int(result.evidence.classes[row]) if outputs.shape[1] > 1 else 0
+    observed_output = number(result.outputs[index][output]) if result.outputs.size else ""
     return Example(
-        str(result.input_names[index]),
-        name,
-        shown,
-        max(0, len(columns) - MOST_COLUMNS),
-        number(result.outputs[index][output]) if result.outputs.size else "",
-        tuple(number(value) for value in outputs[:, output]),
-    )
+        str(result.input_names[index]), name, shown, max(0, len(columns) - MOST_COLUMNS), observed_output,
+        tuple(map(number, outputs[:, output])),
+    )  # fmt: skip
 
 
 def _column(rows: Batch, column: int) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from butfor.results.summary import are_logits, are_probabilities
 from butfor.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ class Located:
     draws: int  # evaluations of each image
 
     def of(self, index: int) -> Ints:
-        """Return the positions of the cells of an image."""
         return np.flatnonzero(self.cells.input_of == index)
 
     def frame(self, index: int, width: int, height: int) -> dict[str, list[Any]]:
@@ -50,8 +50,7 @@ class Located:
         cells, rows = self.cells, self.of(index)
         rows = rows[np.argsort(-cells.effect[rows], kind="stable")]
         each = zip(cells.label[rows], cells.x[rows], cells.y[rows], strict=True)
-        names = [f"cell {label}, {place(x, y)}" for label, x, y in each]
-        columns: dict[str, list[Any]] = {"cell": names}
+        columns: dict[str, list[Any]] = {"cell": [f"cell {label}, {place(x, y)}" for label, x, y in each]}
         columns |= {"x": (cells.x[rows] * width).round(1).tolist(), "y": (cells.y[rows] * height).round(1).tolist()}
         return columns | {one: getattr(cells, one)[rows].tolist() for one in ("effect", "low", "high", "named")}
 
@@ -67,7 +66,6 @@ def place(x: float, y: float) -> str:
 
 
 def region_name(share: float) -> str:
-    """Return the name of the region that takes this share of a picture."""
     return f"strongest {round(100 * share)} %"
 
 
@@ -92,8 +90,6 @@ def takes(result: Result, row: int) -> str:
     size = f"{drop:.2f}" if abs(drop) < 10 else f"{drop:.3g}"
     if names is None:
         return f"takes {size} off the output"
-    from butfor.results.summary import are_logits, are_probabilities
-
     probable = are_probabilities(result.outputs) or are_logits(result.outputs)
     name = str(names[int(result.evidence.classes[row])]).split(",")[0]
     name = f"class {name}" if name.isdigit() else name
@@ -108,7 +104,8 @@ def where_lines(result: Result, title: Any, most: int) -> list[str]:
     for index in order[: most if total <= most else most - 1]:
         head, row = "" if total == 1 else f"{title(result, index)}: ", rows[index]
         if row is None:
-            lines.append(f"{head}no region is sure to take more than {_little(result)} off the output")
+            least = 0 if result.moved is None else result.moved.least
+            lines.append(f"{head}no region is sure to take more than {least:.2g} off the output")
             continue
         low, high = result.effects.low[row], result.effects.high[row]
         share = round(100 * SHARES[int(result.subset_of[row])])
@@ -119,10 +116,6 @@ def where_lines(result: Result, title: Any, most: int) -> list[str]:
     return lines
 
 
-def _little(result: Result) -> str:
-    return f"{0 if result.moved is None else result.moved.least:.2g}"
-
-
 def promise_of_where(result: Result) -> str:
     """Return what is promised of cells and regions, in one line."""
     error = 100 * result.record.alpha / CLAIMS
@@ -131,10 +124,10 @@ def promise_of_where(result: Result) -> str:
 
 def meaning_of_where(result: Result) -> str:
     """Return what is promised of cells and regions, in full."""
-    error = result.record.alpha / CLAIMS
+    error, least = result.record.alpha / CLAIMS, 0 if result.moved is None else result.moved.least
     return (
         "Where: x is fixed and only fills are random, so how photographs were picked does not matter. In each "
-        f"photograph, any region is wrongly said to take more than {_little(result)} off with a probability of at most "
+        f"photograph, any region is wrongly said to take more than {least:.2g} off with a probability of at most "
         f"{error:g} (fresh draws, from the largest region to the smallest, bets that hold whenever drawing stops), and "
         f"any cell without effect is named with a probability of about {error:g} at most (max-t by a multiplier "
         "bootstrap, and Holm on the coins that redrew it; checked by simulation). A cell's effect is an average over "

@@ -76,9 +76,8 @@ def listed(names: Sequence[str]) -> str:
 
 def _fixed_together(columns: Sequence[str], by: Mapping[str, Sequence[str]]) -> str:
     together = {2: "the two", 3: "the three"}.get(len(columns), f"the {len(columns)} columns")
-    if len(by) == len(columns):
-        return f"{listed(columns)} fix each other, nearly or exactly; {together} are tested together."
     which = ", ".join(f"{name} is fixed by {listed(others)}" for name, others in by.items())
+    which = f"{listed(columns)} fix each other" if len(by) == len(columns) else which
     return f"{which}, nearly or exactly; {together} are tested together."
 
 
@@ -94,17 +93,6 @@ def _limited(rule: str, family: int, alpha: float, together: int | None) -> str:
     return f"{named} over {family} hypotheses at alpha={alpha:g} chooses {chooses}"
 
 
-def _lone_signal(
-    rule: str, family: int, alpha: float, together: int | None, draws: int, h: int, needed: int | None
-) -> str:
-    first = "Nothing can be chosen" if together is None else "A lone signal cannot be found"
-    hint = "" if needed is None else f"; a lone signal needs draws={needed}"
-    return (
-        f"{first} with {draws} draws: no p-value is below {h}/{draws + h}.\nSo "
-        f"{_limited(rule, family, alpha, together)}{hint}."
-    )
-
-
 def _if_picked(inputs: int, seen: str, decided: bool | None, rather: str = "") -> str:
     """Ask whether inputs that look so were picked by their output; from 5 inputs on `picked=` helps."""
     first = f"{'The input' if inputs == 1 else 'Every input'} {seen}\n"
@@ -118,11 +106,6 @@ def _if_picked(inputs: int, seen: str, decided: bool | None, rather: str = "") -
     return f"{first}If they were picked by that, say so with picked=: without it what is unusual means nothing.{care}"
 
 
-def _picked_by_class(inputs: int, name: object, share: float, decided: bool | None = True) -> str:
-    few = f"only {100 * share:.1f} % of the reference is" if share else "no row of the reference is"
-    return _if_picked(inputs, f"is called {name!r}, and {few}.", decided)
-
-
 def _picked_by_output(
     inputs: int, side: str, edge: float, share: float, output: int | None, decided: bool | None
 ) -> str:
@@ -131,11 +114,6 @@ def _picked_by_output(
     seen = f"has an output of {side} {edge:.4g}, only {share:.1%} of the reference does."
     rather = f": decide=lambda outputs: {one} {sign} {edge:.4g}"
     return _if_picked(inputs, seen, decided, rather if decided is False else "")
-
-
-def _weak(pooled: bool) -> str:
-    where = "result.features and at larger subsets" if pooled else "larger subsets"
-    return f"Nothing is unusual by itself at this alpha, though all together depart from chance.\nLook at {where}."
 
 
 def _given_open(decisive: int, moves: int, size: int, most: int) -> str:
@@ -147,37 +125,19 @@ def _given_open(decisive: int, moves: int, size: int, most: int) -> str:
     )
 
 
-def _spreads(wide: str, narrow: str, ratio: float) -> str:
-    times = f"{ratio:.1f} times" if ratio < 100 else "more than 100 times"
-    return (
-        f"Outputs spread {times} as far under {wide!r} as under {narrow!r}: few-shot favours the wide ones.\n"
-        "test='sequential' is the better choice, or test=butfor.few_shot(scale='shrunk')."
-    )
-
-
 def reasons(counts: Sequence[tuple[str, int]], most: int = 3) -> str:
     """Say why something failed, the most frequent reasons first."""
     shown = "; ".join(f"{why} ({count})" if count > 1 else why for why, count in counts[:most])
     return shown + (f"; and {len(counts) - most} other reasons" if len(counts) > most else "")
 
 
-def _inputs_skipped(failed: Sequence[tuple[str, str]], one: str, many: str, most: int = 5) -> str:
-    shown = "; ".join(f"{name!r} ({why})" for name, why in failed[:most])
-    more = f"; and {len(failed) - most} more" if len(failed) > most else ""
-    return f"{_were(len(failed), one, many)} skipped: {shown}{more}."
-
-
 def _were(count: int, one: str, many: str) -> str:
     return f"1 {one} was" if count == 1 else f"{count} {many} were"
 
 
-def _decides_otherwise(count: int, total: int, outputs: int) -> str:
-    example = ", for example decide=lambda outputs: outputs[:, 1] >= 0.15 for a threshold of 0.15"
-    return (
-        f"The model's own predict is not the class with the largest output for {count} of {total} inputs.\n"
-        "It has a threshold, or probabilities of another kind than its decisions. Decisions here, and the predicted "
-        f"class, are of the largest output; decide= takes the rule that you decide by{example if outputs == 2 else ''}."
-    )
+def _left_out(what: str) -> Sentence:
+    """Say how many of how many failed, what became of them, and why."""
+    return lambda failed, size, why: f"{failed} of {size} {what}.\nWhy: {reasons(why)}."
 
 
 FAULTS = {  # verdicts of a check
@@ -202,21 +162,6 @@ def _not_tested(verdicts: Mapping[str, str]) -> str:
     )
 
 
-def _chosen_groups(groups: Sequence[Mapping[str, Any]]) -> str:
-    words = []
-    for group in groups:
-        most = ", more than anything else" if group["largest"] else ""
-        words.append(
-            f"{group['name']} tell each other; none is chosen alone, together they matter{most} (p = {group['p']:.2g})."
-        )
-    return " ".join(words)
-
-
-def _by_column(samplers: Mapping[str, str]) -> str:
-    named = shortened([f"{name} ({sampler})" for name, sampler in samplers.items()])
-    return f"Drawn by another sampler, since residual regression did not pass its check there: {named}."
-
-
 def model_rows(rows: int) -> str:
     """Say how many model rows a run took, and how many of them its control.
 
@@ -225,10 +170,6 @@ def model_rows(rows: int) -> str:
     """
     control = getattr(rows, "control", 0)
     return f"{rows:,} model rows{f', {control:,} of them for the control' if control else ''}"
-
-
-def _not_following(subset: str, column: str) -> str:
-    return f"The draws of {subset} do not follow how it depends on {column}."
 
 
 def _hidden(groups: Sequence[Sequence[str]]) -> str:
@@ -255,7 +196,11 @@ RUN_NOTES: dict[str, Sentence] = {
         f"Few reference rows: no p-value can be much below {floor:.2g}, one over the rows, so little can be unusual.\n"
         f"So {_limited(**limited)}. More reference rows, fewer subsets or a group of columns in place of each help."
     ),
-    "draws-limit": _lone_signal,
+    "draws-limit": lambda draws, h, needed, **limited: (
+        f"{'Nothing can be chosen' if limited['together'] is None else 'A lone signal cannot be found'} with {draws} "
+        f"draws: no p-value is below {h}/{draws + h}.\n"
+        f"So {_limited(**limited)}{'' if needed is None else f'; a lone signal needs draws={needed}'}."
+    ),
     "competition-empty": (
         "{test} at alpha={alpha:g} can choose nothing: it needs {least} hypotheses, a family has {family}.\n"
         "Use test='sequential', more than draws={draws} or a larger alpha."
@@ -284,17 +229,22 @@ RUN_NOTES: dict[str, Sentence] = {
         "A lone signal cannot be found with {passes} passes: no p-value is below 1/{least}.\n{rule} over {subsets} "
         "subsets at alpha={alpha:g} needs passes={needed} for it, which cost no model rows."
     ),
-    "spreads-differ": _spreads,
-    "weak": _weak,
+    "spreads-differ": lambda wide, narrow, ratio: (
+        f"Outputs spread {f'{ratio:.1f} times' if ratio < 100 else 'more than 100 times'} as far under {wide!r} as "
+        f"under {narrow!r}: few-shot favours the wide ones.\n"
+        "test='sequential' is the better choice, or test=butfor.few_shot(scale='shrunk')."
+    ),
+    "weak": lambda pooled: (
+        "Nothing is unusual by itself at this alpha, though all together depart from chance.\n"
+        f"Look at {'result.features and at ' if pooled else ''}larger subsets."
+    ),
     # what happened
     "interrupted": (
         "Interrupted: {left} hypotheses are still open; what is chosen stands.\n"
         "These p-values are valid whenever drawing stops."
     ),
     "interrupted-effects": "Interrupted while effects were estimated: there are none.",
-    "not-tested": lambda failed, size, why: (
-        f"{failed} of {size} hypotheses were not tested, and count as p = 1.\nWhy: {reasons(why)}."
-    ),
+    "not-tested": _left_out("hypotheses were not tested, and count as p = 1"),
     "stopped-for": (
         "Drawing stopped for {rule} at {alpha:g}, family='{family}': for another choice run it again.\n"
         "P-values are seldom much smaller than that choice needed."
@@ -307,7 +257,10 @@ RUN_NOTES: dict[str, Sentence] = {
         "With another seed about {share:.0%} of what either run chooses would be chosen by both, as far as the "
         "evidence near the threshold tells."
     ),
-    "inputs-skipped": _inputs_skipped,
+    "inputs-skipped": lambda failed, one, many: (
+        f"{_were(len(failed), one, many)} skipped: {'; '.join(f'{name!r} ({why})' for name, why in failed[:5])}"
+        f"{f'; and {len(failed) - 5} more' * (len(failed) > 5)}."
+    ),
     "inputs-without-subsets": lambda names, nothing, one, many: (
         f"{_were(len(names), one, many)} left out, having {nothing} to test: {shortened(list(map(repr, names)), 5)}."
     ),
@@ -325,14 +278,23 @@ RUN_NOTES: dict[str, Sentence] = {
         "Is something fitted, scaled or ranked inside it? Outputs less than {near:.2g} apart count as equal; let it "
         "answer each row by itself."
     ),
-    "decides-otherwise": _decides_otherwise,
+    "decides-otherwise": lambda count, total, outputs: (
+        f"The model's own predict is not the class with the largest output for {count} of {total} inputs.\n"
+        "It has a threshold, or probabilities of another kind than its decisions. Decisions here, and the predicted "
+        "class, are of the largest output; decide= takes the rule that you decide by"
+        f"{', for example decide=lambda outputs: outputs[:, 1] >= 0.15 for a threshold of 0.15' * (outputs == 2)}."
+    ),
     "never-varies": (
         "The rule of the decision (decide=) never varies, so nothing can be decisive.\n"
         "It says the same of every input, of every row of the reference and of every draw. Outputs of the inputs lie "
         "between {least:.4g} and {most:.4g}."
     ),
     # what was seen of the inputs
-    "picked-by-class": _picked_by_class,
+    "picked-by-class": lambda inputs, name, share, decided=True: _if_picked(
+        inputs,
+        f"is called {name!r}, and {f'only {100 * share:.1f} %' if share else 'no row'} of the reference is.",
+        decided,
+    ),
     "picked-by-output": _picked_by_output,
     "no-variation": (
         "{count} of {size} hypotheses showed no variation: whatever was drawn, the output stayed the same.\n"
@@ -368,8 +330,15 @@ RUN_NOTES: dict[str, Sentence] = {
         f"against the other averages out. Name one, target={classes[0]!r} say, to ask about it for all inputs."
     ),
     "subsets-not-tested": _not_tested,
-    "told-groups": _chosen_groups,
-    "sampler-by-column": _by_column,
+    "told-groups": lambda groups: " ".join(
+        f"{group['name']} tell each other; none is chosen alone, together they matter"
+        f"{', more than anything else' * group['largest']} (p = {group['p']:.2g})."
+        for group in groups
+    ),
+    "sampler-by-column": lambda samplers: (
+        "Drawn by another sampler, since residual regression did not pass its check there: "
+        f"{shortened([f'{name} ({sampler})' for name, sampler in samplers.items()])}."
+    ),
     "hidden": _hidden,
     "blind": _BLIND,
     "ordinary-data": (
@@ -384,17 +353,9 @@ RUN_NOTES: dict[str, Sentence] = {
         f"{_NO_SKILL}\nColumns that stand in for each other hide each other; test them together "
         "(subsets={{name: columns}})."
     ),
-    "reference-rows-left-out": lambda failed, size, why: (
-        f"{failed} of {size} reference rows were left out of comparisons, since the model fails on them.\n"
-        f"Why: {reasons(why)}."
-    ),
-    "inputs-left-out": lambda failed, size, why: (
-        f"{failed} of {size} inputs were left out, since the model fails on them.\nWhy: {reasons(why)}."
-    ),
-    "pairs-left-out": lambda failed, size, why: (
-        f"{failed} of {size} pairs of an input and a subset could not be evaluated, and count as no effect.\n"
-        f"Why: {reasons(why)}."
-    ),
+    "reference-rows-left-out": _left_out("reference rows were left out of comparisons, since the model fails on them"),
+    "inputs-left-out": _left_out("inputs were left out, since the model fails on them"),
+    "pairs-left-out": _left_out("pairs of an input and a subset could not be evaluated, and count as no effect"),
 }
 UNREADABLE = {  # why a model that is an ensemble of trees is not read as one: ends a sentence
     "no-trees": "it has no trees",
@@ -427,11 +388,6 @@ UNREADABLE = {  # why a model that is an ensemble of trees is not read as one: e
 }
 
 
-def _trees_not_read(reason: str, **values: object) -> str:
-    why = UNREADABLE[reason].format(**values)
-    return f"The model is an ensemble of trees, but {why}, so p-values come from draws."
-
-
 def no_nearest(input: object, subset: str | None, high: float, kept: int, columns: Sequence[str]) -> str:
     """Return why a result has no nearest counterfactual, where `kept` draws change the decision."""
     of = f"the decision of input {input!r}" + ("" if subset is None else f" with {subset!r} redrawn")
@@ -444,7 +400,9 @@ def no_nearest(input: object, subset: str | None, high: float, kept: int, column
 MODEL_NOTES: dict[str, Sentence] = {
     "trees-exact": "Exact: the model is an ensemble of trees, and p-values are computed from its trees and the "
     "sampler, not drawn.",
-    "trees-not-read": _trees_not_read,
+    "trees-not-read": lambda reason, **values: (
+        f"The model is an ensemble of trees, but {UNREADABLE[reason].format(**values)}, so p-values come from draws."
+    ),
 }
 _CHECK = "butfor.check_sampler on held-out rows of the reference tells which"
 
@@ -489,7 +447,7 @@ TABLE_NOTES: dict[str, Sentence] = {
         "Many inputs agree in half of their columns with another one, as rows of one person do.\n"
         "The promise needs independent inputs: name what belongs together with groups=data['person']."
     ),
-    "fixed-together": lambda columns, by: _fixed_together(columns, by),
+    "fixed-together": _fixed_together,
     "fixed-alone": lambda subset, by: (
         f"{'; '.join(f'{name!r} is fixed by {listed(others)}' for name, others in by.items())}.\nWhile they stay, "
         f"{subset!r} cannot be otherwise, so nothing is said of it. Test them together, in one subset."
@@ -522,12 +480,6 @@ TABLE_NOTES: dict[str, Sentence] = {
 }
 
 
-def _files_ignored(names: list[str]) -> str:
-    one = len(names) == 1
-    left = "file of the folder is no image and was" if one else "files of the folder are no images and were"
-    return f"{len(names)} {left} left out: {shortened(list(map(repr, names)), 5)}."
-
-
 def _fills_judged(
     odd: int, fills: int, real: int, regions: int, same: int, *, by_image: bool, implausible: bool
 ) -> str:
@@ -545,7 +497,10 @@ def _fills_judged(
 
 
 IMAGE_NOTES: dict[str, Sentence] = {
-    "files-ignored": _files_ignored,
+    "files-ignored": lambda names: (
+        f"{_were(len(names), 'file of the folder is no image and', 'files of the folder are no images and')} left out: "
+        f"{shortened(list(map(repr, names)), 5)}."
+    ),
     "fills-judged": _fills_judged,
     "fills-doubtful": (
         "{count} of {findings} findings are not counted: their fills look odd, and real patches do not bear them out.\n"
@@ -711,8 +666,8 @@ CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
         f"The control found draws of {', '.join(names[:4])} too narrow: they are never chosen."
     ),
     "not-conditional": lambda pairs: (
-        f"{' '.join(_not_following(*pair) for pair in pairs[:4])} Nothing is chosen or called decisive there"
-        f"{f' or in {len(pairs) - 4} more subsets' if len(pairs) > 4 else ''}."
+        f"{' '.join(f'The draws of {one} do not follow how it depends on {other}.' for one, other in pairs[:4])} "
+        f"Nothing is chosen or called decisive there{f' or in {len(pairs) - 4} more subsets' * (len(pairs) > 4)}."
     ),
     "early-stop": "Decisions equal those of all draws with probability at least {agree:g}.",
     # the global question
@@ -834,17 +789,12 @@ def guarantee(
     filtered: bool = False,
     layered: bool = False,
     few_inputs: bool = False,
-    doubted: Sequence[str] = (),
-    not_following: Sequence[tuple[str, str]] = (),
-    check_failed: Sequence[str] | None = None,
+    doubted: Sequence[str] = (),  # subsets that the control found not calibrated
+    not_following: Sequence[tuple[str, str]] = (),  # subsets whose draws do not follow another column, with that
+    check_failed: Sequence[str] | None = None,  # by the check of the sampler; none of them: only all columns together
     unchecked: int = 0,
 ) -> Guarantee:
-    """Return the promise of a run and a rule; a combination without one is refused.
-
-    `doubted` are subsets that the control found not calibrated, `not_following` those whose draws do not follow another
-    column, with that column, `check_failed` those that did not pass the check of the
-    sampler: None if it passed, none of them if only all columns together did not.
-    """
+    """Return the promise of a run and a rule; a combination without one is refused."""
     check_rule(record.test, rule)
     test, promise, importance = record.test, PROMISES[record.test][rule], record.importance
     competes = test in ("osft", "few-shot")
@@ -883,9 +833,8 @@ def guarantee(
         return Guarantee(promise.controls, alpha, over, needs, by, caveats, sampler=assumed(record))
     if test == "where":
         needs = f"{promise.needs}; x is fixed, so how photographs were picked does not matter"
-        return Guarantee(
-            promise.controls, alpha / 4, "the regions of each photograph", needs, promise.proven_by, caveats
-        )
+        over = "the regions of each photograph"
+        return Guarantee(promise.controls, alpha / 4, over, needs, promise.proven_by, caveats)
     over = "all hypotheses of the run" if family == "run" else "the hypotheses of each single input (not over the run)"
     if layered:
         over = "the hypotheses of each resolution (not over all resolutions together)"

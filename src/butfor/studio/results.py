@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+from asyncio.subprocess import DEVNULL, PIPE
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -55,10 +56,8 @@ def make_view(result: Result, out: Path) -> None:
         "settings": made.settings,
         "inputs": [_input(result, i, out) for i in (indices[:MOST_IMAGES] if result.modality == "image" else indices)],
         "rows": [
-            {
-                **dict(zip(("effect", "low", "high"), (ends[row] for ends in effects), strict=True)),
-                **_row(result, row, out, draws=k < MOST_EXAMPLES),
-            }
+            {"effect": effects[0][row], "low": effects[1][row], "high": effects[2][row]}
+            | _row(result, row, out, draws=k < MOST_EXAMPLES)
             for k, row in enumerate(shown)
         ],
         "left_out": len(result.chosen) - len(shown),
@@ -84,13 +83,11 @@ def make_context_view(result: ContextResult, out: Path) -> None:
             "low": percent(part.flip_low),
             "high": percent(part.flip_high),
             "status": part.status,
-            "draws": [
-                {"text": foil, "output": answer}
-                for foil, answer in zip(part.foils[:MOST_TEXTS], part.answers, strict=False)
-            ],
+            "draws": [{"text": one, "output": answer}
+                      for one, answer in zip(part.foils[:MOST_TEXTS], part.answers, strict=False)],
         }
         for number, part in enumerate(result.parts[:MOST_SHOWN])
-    ]
+    ]  # fmt: skip
     first, *lines = result.lines()
     content = {
         "modality": "context",
@@ -169,16 +166,13 @@ def _row(result: Result, row: int, out: Path, *, draws: bool) -> dict[str, Any]:
 
 def _where(result: Result, row: int) -> list[float] | None:
     """Return a box in shares of width and height, or a span of characters."""
-    index = result.hypotheses.block_of(row).subset.index
-    if result.modality == "text":
-        return [int(end) for end in index]
-    if result.modality != "image":
-        return None
     from butfor.image.region import bounds, is_box, is_mask
 
-    if not (is_box(index) or is_mask(index)):
+    index, which = result.hypotheses.block_of(row).subset.index, int(result.input_of[row])
+    if result.modality == "text":
+        return [int(end) for end in index]
+    if result.modality != "image" or not (is_box(index) or is_mask(index)):
         return None
-    which = int(result.input_of[row])
     height, width = result.hypotheses.items.block(which, which + 1)[0].shape[:2]
     x1, y1, x2, y2 = bounds(index) if is_mask(index) else index
     return [x1 / width, y1 / height, x2 / width, y2 / height]
@@ -261,12 +255,8 @@ class ResultPages:
         private_folder(out)
         job = {"task": "view", "result": str(path), "out": str(out), "folder": str(self.settings.folder)}
         private_file(out / "job.json").write_text(json.dumps(job))
-        process = await asyncio.create_subprocess_exec(
-            *self.settings.worker,
-            str(out / "job.json"),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        command = (*self.settings.worker, str(out / "job.json"))
+        process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=DEVNULL)
         try:
             printed, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
         except BaseException as error:
@@ -276,12 +266,11 @@ class ResultPages:
                 raise InputError(f"making the page took more than {PATIENCE:g} seconds; use butfor report") from error
             raise
         if process.returncode:
-            message = ""
+            message = "the result could not be opened; is it of this version of butfor?"
             for line in printed.splitlines():
-                with suppress(ValueError):  # what a library prints is no JSON
-                    sent = json.loads(line)
-                    message = str(sent.get("message") or message) if isinstance(sent, dict) else message
-            raise InputError(message or "the result could not be opened; is it of this version of butfor?")
+                with suppress(ValueError, AttributeError):  # what a library prints is none of our JSON
+                    message = str(json.loads(line).get("message") or message)
+            raise InputError(message)
 
 
 def _results(folder: Path) -> Iterator[Path]:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import time
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -145,14 +146,9 @@ class RunQueue:
                 self._end(number, "failed", f"The run could not be done: {error}")
 
     async def _perform(self, number: str) -> None:
+        command = (*self.worker, str(self.folder / number / JOB))
         process = await asyncio.create_subprocess_exec(
-            *self.worker,
-            str(self.folder / number / JOB),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=LINE,
-            start_new_session=True,
+            *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, limit=LINE, start_new_session=True
         )
         self._processes[number] = process
         try:
@@ -318,8 +314,8 @@ def job_of(request: RunRequest, number: str, settings: StudioSettings, uploads: 
     job = {
         "task": "run",
         "kind": request.kind,
-        "model": asdict(settings.offers.model(request.model, request.kind)),
-        "sampler": asdict(settings.offers.sampler(request.sampler, request.kind)),
+        "model": asdict(settings.offers.named("model", request.model, request.kind)),
+        "sampler": asdict(settings.offers.named("sampler", request.sampler, request.kind)),
         "settings": {name: value for name in names if (value := getattr(request, name))} | {"seed": request.seed},
         "out": str(settings.runs / number),
         "view": str(settings.views / number),
@@ -344,14 +340,10 @@ def _table(table: TableInputs, uploads: UploadStore) -> dict[str, Any]:
     for upload in files.values():
         if uploads.get(upload).type in TYPES:
             raise InputError(f"{uploads.get(upload).name!r} is an image, expected a table")
-    rows = {
-        **{what: str(uploads.path(upload)) for what, upload in files.items()},
-        "reference_where": table.reference_where or None,
-        "data_where": table.data_where or None,
-        "drop": table.drop,
-        "index": table.index,
-    }
-    names = {str(uploads.path(upload)): uploads.get(upload).name for upload in files.values()}
+    paths = {what: str(uploads.path(upload)) for what, upload in files.items()}
+    where = {"reference_where": table.reference_where or None, "data_where": table.data_where or None}
+    names = {paths[what]: uploads.get(upload).name for what, upload in files.items()}
+    rows = {**paths, **where, "drop": table.drop, "index": table.index}
     return {"rows": rows, "names": names, "subsets": table.subsets}
 
 

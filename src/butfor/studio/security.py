@@ -82,7 +82,9 @@ class Guard:
         if refusal := self._refusal(scope, headers):
             await _answer(send, *refusal)
             return
-        if token := _token(scope):
+        query: str = scope["query_string"].decode("latin-1")
+        entering = scope["path"] == "/" and scope["method"] in READING
+        if entering and (token := parse_qs(query).get("token", [""])[0]):
             await self._enter(token, send)
             return
         if not self.access.knows(headers.get("cookie", "")):
@@ -96,11 +98,9 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if host not in self.hosts:  # a foreign name that leads here is an attack (DNS rebinding)
             return 421, f"This is a studio of {self.hosts[0]}, not of the host of this request."
-        reading = scope["method"] in READING
-        if origin is not None and origin != f"http://{host}":
-            return 403, "Requests from other pages are refused."
-        entering = reading and scope["path"] == "/"
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not entering:
+        entering = scope["method"] in READING and scope["path"] == "/"
+        foreign = headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not entering
+        if foreign or (origin is not None and origin != f"http://{host}"):
             return 403, "Requests from other pages are refused."
         length = headers.get("content-length", "0")
         if scope["path"] != self.upload_path and (not length.isdecimal() or int(length) > self.most_body):
@@ -126,13 +126,6 @@ class Guard:
             return message if seen <= self.most_body else {"type": "http.disconnect"}
 
         return read
-
-
-def _token(scope: Scope) -> str:
-    if scope["path"] != "/" or scope["method"] not in READING:
-        return ""
-    query: str = scope["query_string"].decode("latin-1")
-    return parse_qs(query).get("token", [""])[0]
 
 
 def _with_headers(send: Send) -> Send:

@@ -52,19 +52,13 @@ class Offers:
     models: tuple[Offer, ...]
     samplers: tuple[Offer, ...]
 
-    def model(self, name: str, kind: str) -> Offer:
-        return _named(self.models, name, kind, "model")
-
-    def sampler(self, name: str, kind: str) -> Offer:
-        return _named(self.samplers, name, kind, "sampler")
-
-
-def _named(offers: Sequence[Offer], name: str, kind: str, what: str) -> Offer:
-    known = {offer.name: offer for offer in reversed(offers) if offer.kind == kind}
-    if name not in known:
-        names = ", ".join(reversed(known)) or "none"
-        raise InputError(f"{what} {name!r:.80} is not configured for {kind}; there are: {names}. See {CONFIG[0]}")
-    return known[name]
+    def named(self, what: Literal["model", "sampler"], name: str, kind: str) -> Offer:
+        offers = self.models if what == "model" else self.samplers
+        known = {offer.name: offer for offer in reversed(offers) if offer.kind == kind}
+        if name not in known:
+            names = ", ".join(reversed(known)) or "none"
+            raise InputError(f"{what} {name!r:.80} is not configured for {kind}; there are: {names}. See {CONFIG[0]}")
+        return known[name]
 
 
 @dataclass(frozen=True)
@@ -141,13 +135,12 @@ def read_offers(folder: Path) -> Offers:
 def _offers(entries: object, what: str, path: Path) -> list[Offer]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise InputError(f"{path}: write each {what} as [[{what}]] with name, kind and {what}")
-    offers = [_offer(dict(entry), what, path) for entry in entries]
-    named: set[tuple[str, str]] = set()
-    for offer in offers:
-        if (offer.name, offer.kind) in named:
+    offers: dict[tuple[str, str], Offer] = {}
+    for entry in entries:
+        offer = _offer(dict(entry), what, path)
+        if offers.setdefault((offer.name, offer.kind), offer) is not offer:
             raise InputError(f"{path}: {what} {offer.name!r} stands twice; give each its own name")
-        named.add((offer.name, offer.kind))
-    return offers
+    return list(offers.values())
 
 
 def _offer(entry: dict[str, Any], what: str, path: Path) -> Offer:
@@ -157,22 +150,17 @@ def _offer(entry: dict[str, Any], what: str, path: Path) -> Offer:
             raise InputError(f'{path}: a {what} needs {key} = "...", got {value!r:.60}')
     if values["kind"] not in get_args(Kind):
         raise InputError(f"{path}: kind must be one of {', '.join(get_args(Kind))}, got {values['kind']!r:.60}")
-    about = str(entry.pop("about", ""))
-    options = {}
-    for key, value in entry.items():
-        is_path = isinstance(value, str) and key in ("classes", "tokenizer", "among") and (path.parent / value).exists()
-        options[key.replace("-", "_")] = str(path.parent / value) if is_path else value
-    return Offer(str(values["name"]), values["kind"], _relative(str(values[what]), path.parent), options, about)
-
-
-def _relative(spec: str, folder: Path) -> str:
-    """Return the spec with paths made relative to the folder; names and addresses stay."""
+    spec, folder, about = values[what], path.parent, str(entry.pop("about", ""))
     file, colon, name = spec.rpartition(":") if ".py:" in spec else (spec, "", "")
     endings = (".onnx", ".skops", ".pkl", ".pickle", ".joblib")
     is_file = bool(colon) or spec.lower().endswith(endings) or (folder / spec).is_dir()
-    if not is_file or spec.lower().startswith(("http://", "https://")):
-        return spec
-    return str(folder / Path(file).expanduser()) + colon + name
+    if is_file and not spec.lower().startswith(("http://", "https://")):  # names and addresses stay
+        spec = str(folder / Path(file).expanduser()) + colon + name
+    options = {}
+    for key, value in entry.items():
+        is_path = isinstance(value, str) and key in ("classes", "tokenizer", "among") and (folder / value).exists()
+        options[key.replace("-", "_")] = str(folder / value) if is_path else value
+    return Offer(values["name"], values["kind"], spec, options, about)
 
 
 def demo_model(spec: str) -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings
 
 from butfor.evaluation.progress import Progress
 from butfor.results.result import Result
@@ -32,19 +32,16 @@ def main(arguments: list[str]) -> int:
 
     try:
         job = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
-        with warnings.catch_warnings(), redirect_stdout(sys.stderr):
-            warnings.simplefilter("ignore")  # what matters of them is in the result's notes
+        with catch_warnings(action="ignore"), redirect_stdout(sys.stderr):  # what matters is in the result's notes
             if job["task"] == "view":
                 _view(job)
             else:
                 _run(job, send)
     except KeyboardInterrupt:
         return 130
-    except InputError as error:
-        send(state="failed", message=str(error))
-        return 1
     except Exception as error:  # a model may raise anything: the page must say what
-        send(state="failed", message=f"{type(error).__name__}: {error}"[:2_000])
+        ours = isinstance(error, InputError)
+        send(state="failed", message=str(error) if ours else f"{type(error).__name__}: {error}"[:2_000])
         return 1
     return 0
 
@@ -127,7 +124,6 @@ def _table(job: dict[str, Any], report: Callable[[Progress], None]) -> Explained
     rows |= {name: Path(rows[name]) for name in ("data", "reference") if name in rows}
 
     def renamed(text: str) -> str:
-        """Call files by the names that people gave them."""
         for path, name in table["names"].items():
             text = text.replace(path, name)
         return text

@@ -6,13 +6,12 @@ verdict to `Requirement.status`. Splits, planted effects and simulated reference
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, Literal
+from warnings import catch_warnings
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from butfor.tabular.calibration import filled
 from butfor.tabular.check import LEAST_ROWS as LEAST_CHECKED
 from butfor.tabular.check import check_table
 from butfor.tabular.explain import hold_out, rank_faults, redrawn_rows, reference_notes, subset_tree
-from butfor.tabular.splice import TableSampler
+from butfor.tabular.splice import TableSampler, from_values
 from butfor.tabular.table import Table
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, ModelError, Subset
 from butfor.validation import core
@@ -40,30 +39,17 @@ Cell = str | float | int | None
 
 @dataclass(frozen=True)
 class Requirement:
-    """One requirement, how it was tested, and what came out.
+    """One requirement, how it was tested, and what came out."""
 
-    Parameters
-    ----------
-    id : such as "N-1"; it never changes with the wording.
-    section : the section it belongs to.
-    required : what is required.
-    tested : how it was tested.
-    figure : what came out; None: it could not be tested.
-    relation : "<=" or ">=": where the figure has to lie.
-    limit : of the figure.
-    why : why it was not tested, or what a failure means.
-    failed : it could not be tested because the model or an earlier requirement failed.
-    """
-
-    id: str
-    section: str
+    id: str  # such as "N-1"; it never changes with the wording
+    section: str  # its name
     required: str
-    tested: str
-    figure: float | None
-    relation: Literal["<=", ">="]
-    limit: float
-    why: str = ""
-    failed: bool = False
+    tested: str  # how
+    figure: float | None  # what came out; None: it could not be tested
+    relation: Literal["<=", ">="]  # where the figure has to lie
+    limit: float  # of the figure
+    why: str = ""  # it was not tested, or what a failure means
+    failed: bool = False  # it could not be tested because the model or an earlier requirement failed
 
     @property
     def status(self) -> Status:
@@ -93,35 +79,53 @@ class Figures:
     rows: tuple[tuple[Cell, ...], ...]
 
 
+SHOWN = {"flip": "flips", "move": "moves", "stay": "enough"}  # intervals
+STAGES: dict[
+    str, tuple[str, dict[str, str]]
+] = {  # title of each section, and its requirements by id where it did not run
+    "core": ("Self-test of the statistics", {}),
+    "model": ("The model is a function of a row", {"M-1": "The same rows get the same outputs."}),
+    "data": ("The data beside the reference", {"D-1": "Columns of the data are those of the reference."}),
+    "sampler": ("The sampler of counterfactuals", {"S-2": "Counterfactuals look like left-out rows."}),
+    "memory": ("Memory of the reference", {"K-1": "The model was not fitted on the reference."}),
+    "size": ("Size under the null, on this reference", {"N-1": "Nothing is chosen where nothing differs."}),
+    "power": ("Power at planted effects, on this reference", {"P-1": "Planted effects are found."}),
+    "coverage": (
+        "Coverage of intervals",
+        {f"V-{k}": f"Intervals of {what} hold the truth." for k, what in enumerate(SHOWN.values(), 1)},
+    ),
+    "stability": ("Stability over seeds", {"T-1": "Seeds agree."}),
+}
+
+
 @dataclass(frozen=True)
 class Section:
     """One section of the pack: text, requirements, tables."""
 
     name: str
-    title: str
     text: tuple[str, ...]
     requirements: tuple[Requirement, ...]
     tables: tuple[Figures, ...] = ()
 
 
+def untested(name: str, why: str, *, failed: bool = False) -> Section:
+    """Return the section of a stage that did not run, or `failed`."""
+    requirements = tuple(
+        Requirement(id, name, required, "Not tested.", None, "<=", 0, why, failed=failed)
+        for id, required in STAGES[name][1].items()
+    )
+    return Section(name, (why,), requirements)
+
+
 @dataclass(frozen=True)
 class Sizes:
-    """How much is simulated.
+    """How much is simulated."""
 
-    Parameters
-    ----------
-    splits : random splits of the reference.
-    inputs : rows that are explained, of a split and of the data.
-    planted : columns that an effect is planted in.
-    worlds : simulated references for the coverage of flips and moves; half as many for that of enough.
-    seeds : runs on the data that are compared.
-    """
-
-    splits: int
-    inputs: int
-    planted: int
-    worlds: int
-    seeds: int
+    splits: int  # random splits of the reference
+    inputs: int  # rows that are explained, of a split and of the data
+    planted: int  # columns that an effect is planted in
+    worlds: int  # simulated references for the coverage of flips and moves; half as many for that of enough
+    seeds: int  # runs on the data that are compared
 
 
 SIZES = {
@@ -159,11 +163,9 @@ class Case:
         return self.sampler.in_data_order(self.reference.values).astype(np.float64)
 
     def shown(self, values: Array) -> Batch:
-        """Return rows as the model gets them."""
         return self.table.show(np.ascontiguousarray(values, self.table.values.dtype))
 
     def outputs(self, values: Array) -> Floats:
-        """Return the model's outputs (n, outputs)."""
         self.evaluated.append(len(values))
         made = ask(self.wrapped.call, self.shown(values), len(values), "row {}".format)
         return made.astype(np.float64).reshape(len(values), -1)
@@ -190,19 +192,8 @@ class Case:
         return np.flatnonzero(np.logical_and(many, numbers))
 
 
-@contextmanager
-def silent_notes() -> Iterator[None]:
-    """Drop warnings of runs that are no user's."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if 0 < share < 1 else f"{100 * share:.0f} %"
-
-
-# The core
 
 
 def core_section(case: Case) -> Section:
@@ -210,8 +201,15 @@ def core_section(case: Case) -> Section:
     known, counts = core.known_answers(), core.null_simulations(case.seed)
     wrong = sum(not one.ok for one in known)
     beyond = sum(not one.ok for one in counts)
-    planted, idle = _known_run(case.seed)
-    name = "core"
+    rng = stream(case.seed, "validation", "known run")
+    rows = rng.normal([4.0, 0.0, 0.0], 1.0, size=(60, 3))
+
+    def draw(inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
+        return rng.normal(size=(len(inputs) * draws, len(subset.index)))
+
+    with catch_warnings(action="ignore"):
+        sums = explain(lambda batch: np.asarray(batch).sum(axis=1), rows, from_values(draw), alpha=0.1, seed=case.seed)
+    right, name = sums.subset_of == 0, "core"
     requirements = (
         Requirement("C-1", name, "The statistics give answers that were worked out by hand.",
                     f"{len(known)} values of p-values, rules, intervals and random streams; wrong ones are counted.",
@@ -223,10 +221,10 @@ def core_section(case: Case) -> Section:
         Requirement("C-3", name, "A run with a known sampler finds what was planted.",
                     "60 rows x 3 columns of normal numbers, one column moved by 4 standard deviations, known sampler; "
                     "share of rows in which that column is chosen.",
-                    planted, ">=", 0.8),
+                    float(sums.chosen[right].mean()), ">=", 0.8),
         Requirement("C-4", name, "It finds little else.",
                     "The same run; share of the chosen that were not planted.",
-                    idle, "<=", 0.2),
+                    float((sums.chosen & ~right).sum() / max(int(sums.chosen.sum()), 1)), "<=", 0.2),
     )  # fmt: skip
     tables = (
         Figures(
@@ -241,26 +239,8 @@ def core_section(case: Case) -> Section:
         ),
     )
     text = ("The statistics that all other sections rest on, tested in this installation before anything else.",)
-    return Section(name, "Self-test of the statistics", text, requirements, tables)
+    return Section(name, text, requirements, tables)
 
-
-def _known_run(seed: int) -> tuple[float, float]:
-    from butfor.tabular.splice import from_values
-
-    rng = stream(seed, "validation", "known run")
-    rows = rng.normal([4.0, 0.0, 0.0], 1.0, size=(60, 3))
-
-    def draw(inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
-        return rng.normal(size=(len(inputs) * draws, len(subset.index)))
-
-    with silent_notes():
-        result = explain(lambda batch: np.asarray(batch).sum(axis=1), rows, from_values(draw), alpha=0.1, seed=seed)
-    right = result.subset_of == 0
-    chosen = int(result.chosen.sum())
-    return float(result.chosen[right].mean()), float((result.chosen & ~right).sum() / max(chosen, 1))
-
-
-# The model
 
 SAME, MODEL_ROWS, ONE_BY_ONE = 1e-4, 64, 16  # of the spread of outputs; rows; rows that are evaluated one by one
 
@@ -297,39 +277,34 @@ def model_section(case: Case) -> Section:
                     f"In batches of 7, each row twice, and {few} rows one by one; {limit}.",
                     batched, "<=", SAME, "The output of a row depends on the rows evaluated with it."),
     )  # fmt: skip
+    decisions = "for the coverage of flips, whether the output is above the median of the reference; none otherwise"
+    if case.decide is not None:
+        decisions = "those of the rule given (decide)"
+    elif case.wrapped.classes is not None or case.outputs(case.rows[:1]).shape[1] > 1:
+        decisions = "the predicted class"
     text = (
         "A model is a function of a row. Outputs may differ by rounding; 1 part in 10,000 of their spread is allowed.",
         f"It gives {first.shape[1]} output{'s' if first.shape[1] > 1 else ''} a row; decisions explained here: "
-        f"{decision_words(case)}.",
+        f"{decisions}.",
     )
-    return Section(name, "The model is a function of a row", text, requirements)
+    return Section(name, text, requirements)
 
-
-def decision_words(case: Case) -> str:
-    """Return which decision flips are of."""
-    if case.decide is not None:
-        return "those of the rule given (decide)"
-    if case.wrapped.classes is not None or case.outputs(case.rows[:1]).shape[1] > 1:
-        return "the predicted class"
-    return "for the coverage of flips, whether the output is above the median of the reference; none otherwise"
-
-
-# The data beside the reference
 
 BEYOND, SQUEEZED, SWAPPED, LEAST_SHIFTED = 0.5, 20.0, (0.9, 0.3), 10
 CLOSER = 0.75  # share of rows that lie closer to another row than their redrawn versions do
+REPEATED = 0.02  # share of rows of the reference that repeat another, from which on equal rows are no news
 
 
 def data_section(case: Case) -> Section:
     """Look for columns in other units or order, rows that are in both tables, and rows that are not independent."""
-    name = "data"
-    flagged = shifted_columns(case)
-    shared = _in_both(case)
+    name, groups, flagged = "data", case.reference.clusters, shifted_columns(case)
+    data, known = ([row.tobytes() for row in np.ascontiguousarray(part, np.float64) + 0.0]
+                   for part in (case.table.values, case.rows))  # fmt: skip
+    there, shared = set(known), None
+    if len(there) >= (1 - REPEATED) * len(known):  # else rows are equal by chance
+        shared = float(np.mean([row in there for row in data]))
     closer, pairs = _closer(case)
-    clustered = reference_notes(
-        replace(case.table, values=case.rows), case.rows
-    ) if case.reference.clusters is None else []  # fmt: skip
-    groups = case.reference.clusters
+    clustered = [] if groups is not None else reference_notes(replace(case.table, values=case.rows), case.rows)
     requirements = (
         Requirement("D-1", name, "Columns of the data are those of the reference: same order, units and types.",
                     "Columns counted whose values lie mostly beyond the reference's range by half of it, spread 20 "
@@ -353,12 +328,8 @@ def data_section(case: Case) -> Section:
         "The reference may well differ from the data: that is what is asked about. A column far beyond it is rather a "
         "matter of units or order.",
     )
-    tables = (
-        (Figures("Columns that do not fit the reference", ("column", "why"), tuple(flagged.items())),)
-        if flagged
-        else ()
-    )
-    return Section(name, "The data beside the reference", text, requirements, tables)
+    table = Figures("Columns that do not fit the reference", ("column", "why"), tuple(flagged.items()))
+    return Section(name, text, requirements, (table,) if flagged else ())
 
 
 def shifted_columns(case: Case) -> dict[str, str]:
@@ -393,35 +364,21 @@ def shifted_columns(case: Case) -> dict[str, str]:
 
 def _swapped(case: Case) -> list[tuple[str, str]]:
     """Return columns of numbers that fit each other's reference far better than their own (Kolmogorov's distance)."""
-    columns, names = case.numeric, case.table.columns
-    values, rows = case.table.values.astype(np.float64), case.rows
-    ordered = {j: np.sort(rows[:, j][~np.isnan(rows[:, j])]) for j in columns}
+    from scipy.stats import ks_2samp
+
+    names, values = case.table.columns, case.table.values.astype(np.float64)
 
     def distance(data: int, reference: int) -> float:
-        here = np.sort(values[:, data][~np.isnan(values[:, data])])
-        both = np.concatenate([here, ordered[reference]])
-        shares = (np.searchsorted(part, both, "right") / max(len(part), 1) for part in (here, ordered[reference]))
-        return float(np.abs(next(shares) - next(shares)).max())
+        here, there = (column[~np.isnan(column)] for column in (values[:, data], case.rows[:, reference]))
+        return float(ks_2samp(here, there, method="asymp").statistic) if len(here) else 1.0
 
-    far = [int(j) for j in columns if distance(j, j) > SWAPPED[0]]
+    far = [j for j in case.numeric.tolist() if distance(j, j) > SWAPPED[0]]
     return [
         (names[one], names[other])
         for pair in combinations(far, 2)
         if max(distance(pair[0], pair[1]), distance(pair[1], pair[0])) < SWAPPED[1]
         for one, other in (pair, pair[::-1])
     ]
-
-
-REPEATED = 0.02  # share of rows of the reference that repeat another, from which on equal rows are no news
-
-
-def _in_both(case: Case) -> float | None:
-    """Return the share of rows of the data that the reference has, too; None: rows are equal by chance."""
-    rows, known = [np.ascontiguousarray(part, np.float64) + 0.0 for part in (case.table.values, case.rows)]
-    there = {row.tobytes() for row in known}
-    if len(there) < (1 - REPEATED) * len(known):
-        return None
-    return float(np.mean([row.tobytes() in there for row in rows]))
 
 
 MOST_PAIRS = 400
@@ -461,8 +418,6 @@ def _nearest(rows: Floats, others: Floats, counts: Bools) -> Floats:
     return np.asarray(np.sqrt(np.maximum(np.where(counts, squares, np.inf), 0)).min(axis=1))
 
 
-# The sampler
-
 HELD_OUT_ALPHA = 0.01
 
 
@@ -470,7 +425,7 @@ def sampler_section(case: Case) -> Section:
     """Check whether counterfactuals look like held-out rows of the reference, and follow the other columns."""
     name = "sampler"
     subsets = subset_tree(case.table, case.sampler, "columns").subsets
-    with silent_notes():
+    with catch_warnings(action="ignore"):
         faults = rank_faults(case.sampler, case.table, subsets, case.seed)
         rng = stream(case.seed, "validation", "held out")
         held_out, kept = hold_out(len(case.rows), rng, case.reference.clusters)
@@ -509,10 +464,7 @@ def sampler_section(case: Case) -> Section:
         "Passing means that nothing was found in so many rows, not that the sampler is exact.",
     )
     table = Figures("Each column", ("column", "conditional p", "best told by", "p of ranks", "verdict"), tuple(rows))
-    return Section(name, "The sampler of counterfactuals", text, requirements, (table,))
-
-
-# Memory of the reference
+    return Section(name, text, requirements, (table,))
 
 
 def memory_section(case: Case) -> Section:
@@ -543,7 +495,7 @@ def memory_section(case: Case) -> Section:
         "Rows on which a model was fitted look unlike new rows to that model, so ordinary new rows would look unusual "
         "beside them. Memory that does not show in outputs cannot be seen.",
     )
-    return Section(name, "Memory of the reference", text, (requirement,))
+    return Section(name, text, (requirement,))
 
 
 def _target(case: Case, outputs: Floats) -> Target:
@@ -551,8 +503,6 @@ def _target(case: Case, outputs: Floats) -> Target:
     name = case.target if case.target is not None else "output" if outputs.shape[1] == 1 else "predicted"
     return resolve(name, None, outputs, case.wrapped)
 
-
-# Size under the null
 
 TAIL_P, TAIL_LIMIT = 0.05, 0.075
 
@@ -570,16 +520,15 @@ def size_section(case: Case) -> Section:
         drawn = len(held_out)
         p = result.evidence.values[result.tested]
         rows_hit.append(int(result.chosen.sum()))
-        judged = result.over_inputs is not None
-        features_hit.append(int(result.features.chosen.sum()) if judged else None)
+        if result.over_inputs is not None:
+            features_hit.append(int(result.features.chosen.sum()))
         shares.append(float(np.mean(p <= TAIL_P)) if len(p) else 0.0)
         case.report(name, k + 1, splits)
     most = int(binom.isf(LEVEL, splits, case.alpha))
-    some = [count for count in features_hit if count is not None]
-    most_features = int(binom.isf(LEVEL, len(some), case.alpha)) if some else 0
-    any_rows, any_features = sum(hit > 0 for hit in rows_hit), sum(hit > 0 for hit in some)
-    low = _lower_end(np.array(shares))
-    sees = _detectable(splits, most)
+    judged = len(features_hit)
+    most_features = int(binom.isf(LEVEL, judged, case.alpha)) if judged else 0
+    any_rows, any_features = sum(hit > 0 for hit in rows_hit), sum(hit > 0 for hit in features_hit)
+    low, sees = _end_of_mean(np.array(shares), -1), _detectable(splits, most)
     requirements = (
         Requirement("N-1", name, f"Rows: where nothing differs, something is chosen in at most {_percent(case.alpha)} "
                     "of runs.",
@@ -588,8 +537,8 @@ def size_section(case: Case) -> Section:
                     any_rows, "<=", most),
         Requirement("N-2", name, "Features: the same for result.features.",
                     f"The same splits; splits in which any feature is chosen. Binomial limit at chance {LEVEL:g}.",
-                    any_features if some else None, "<=", most_features,
-                    "" if some else "Features need 20 rows on either side."),
+                    any_features if judged else None, "<=", most_features,
+                    "" if judged else "Features need 20 rows on either side."),
         Requirement("N-3", name, f"p-values at or below {TAIL_P:g} are not frequent.",
                     f"Share of them in each split; one-sided lower limit of the mean over splits (Student's t, level "
                     f"{LEVEL:g}). Mean: {_percent(float(np.mean(shares)))}.",
@@ -607,28 +556,29 @@ def size_section(case: Case) -> Section:
         ("", "splits", "with any choice", "limit", "share"),
         (
             ("rows", splits, any_rows, most, any_rows / splits),
-            ("features", len(some), any_features, most_features, any_features / max(len(some), 1)),
+            ("features", judged, any_features, most_features, any_features / max(judged, 1)),
         ),
     )
-    return Section(name, "Size under the null, on this reference", text, requirements, (table,))
+    return Section(name, text, requirements, (table,))
 
 
 def _run(case: Case, rows: Floats, sampler: TableSampler, **more: Any) -> Result:
     """Explain rows with the user's model; the control is that of the run, not of a validation."""
     options = {"target": case.target, "alpha": case.alpha, "decide": case.decide, "control": False} | more
-    with silent_notes():
+    with catch_warnings(action="ignore"):
         result = explain(case.model, case.shown(rows), sampler, **options)
     case.evaluated.append(int(result.rows))
     return result
 
 
-def _lower_end(shares: Floats) -> float:
-    """Return the lower end of a one-sided interval for the mean (Student's t)."""
+def _end_of_mean(shares: Floats, side: Literal[-1, 1]) -> float:
+    """Return the lower or upper end of a one-sided interval for the mean (Student's t)."""
     from scipy.special import stdtrit
 
     if len(shares) < 2:
         return float(shares.mean())
-    return float(shares.mean() - stdtrit(len(shares) - 1, 1 - LEVEL) * shares.std(ddof=1) / np.sqrt(len(shares)))
+    half = float(stdtrit(len(shares) - 1, 1 - LEVEL)) * float(shares.std(ddof=1)) / np.sqrt(len(shares))
+    return float(shares.mean() + side * half)
 
 
 def _detectable(splits: int, most: int) -> float:
@@ -641,8 +591,6 @@ def _detectable(splits: int, most: int) -> float:
 
     return float(beta.ppf(0.8, most + 1, splits - most))
 
-
-# Power at planted effects
 
 DISTANCES = (0.0, 3.0, 6.0)
 BESIDE = 4  # columns that are tested beside the planted one
@@ -673,7 +621,7 @@ def power_section(case: Case) -> Section:
         for distance in DISTANCES:
             moved = inputs.copy()
             moved[:, column] += distance * spread
-            with silent_notes():
+            with catch_warnings(action="ignore"):
                 result = explain(
                     _planted(column), case.shown(moved), sampler, subsets=names, alpha=case.alpha, decide=False,
                     effects=None, control=False, alternative="greater", seed=case.seed + k,
@@ -712,14 +660,11 @@ def power_section(case: Case) -> Section:
         "that the others tell closely has a small standard deviation given them, and 6 of those may be little.",
     )
     columns = ("column", "one standard deviation given the others", *(f"chosen at {d:g}" for d in DISTANCES))
-    return Section(
-        name, "Power at planted effects, on this reference", text, requirements,
-        (Figures("Share of rows in which the planted column is chosen", columns, tuple(rows)),) if rows else (),
-    )  # fmt: skip
+    table = Figures("Share of rows in which the planted column is chosen", columns, tuple(rows))
+    return Section(name, text, requirements, (table,) if rows else ())
 
 
 def _planted(column: int) -> Callable[[Batch], Floats]:
-    """Return a model whose output is one column."""
 
     def model(batch: Batch) -> Floats:
         values = batch.iloc[:, column].to_numpy() if hasattr(batch, "iloc") else np.asarray(batch)[:, column]
@@ -728,21 +673,14 @@ def _planted(column: int) -> Callable[[Batch], Floats]:
     return model
 
 
-# Coverage
-
 TRUTH_DRAWS, WORLD_ROWS, NOMINAL, FLOOR = 2_000, 10, 0.95, 0.85
 MOST_BESIDES = 24  # columns that are redrawn where the kept ones are to be enough
-
-
-SHOWN = {"flip": "flips", "move": "moves", "stay": "enough"}
 
 
 @dataclass(frozen=True)
 class Covered:
     """Of one simulated reference: how many intervals hold the truth, of how many, and how wide they are."""
 
-    what: str
-    columns: str
     hits: int
     of: int
     width: float
@@ -751,20 +689,18 @@ class Covered:
 
 def coverage_section(case: Case) -> Section:
     """Draw references from the fitted sampler, fit it to each, and compare intervals with the truth known there."""
-    name, worlds = "coverage", case.sizes.worlds
-    rng = stream(case.seed, "validation", "worlds")
-    decide, picks = _decision(case), list(range(case.rows.shape[1]))
+    name, worlds, width = "coverage", case.sizes.worlds, case.rows.shape[1]
+    rng, decide = stream(case.seed, "validation", "worlds"), case.decide
+    if decide is None and (outputs := case.outputs(case.rows[:2_000])).shape[1] == 1:
+        decide = partial(np.less_equal, float(np.median(outputs)))  # is it above the median of the reference?
     results: dict[str, list[Covered]] = {"flip": [], "move": [], "stay": []}
-    halves = (worlds + 1) // 2 if len(picks) > 1 else 0
+    halves = (worlds + 1) // 2 if width > 1 else 0
     for k in range(worlds + halves):
         rows = case.table.values[rng.permutation(len(case.table.values))[:WORLD_ROWS]].astype(np.float64)
-        if k < worlds:
-            index = rng.permutation(picks)[:1]
-            for one in _world(case, index, rows, decide, k, keep=False):
-                results[one.what].append(one)
-        else:
-            kept = rng.permutation(picks)[: max(1, len(picks) - MOST_BESIDES, min(3, len(picks) // 2))]
-            results["stay"] += _world(case, kept, rows, decide, k, keep=True)
+        keep = k >= worlds
+        size = max(1, width - MOST_BESIDES, min(3, width // 2)) if keep else 1
+        for what, one in _world(case, rng.permutation(width)[:size], rows, decide, k, keep=keep).items():
+            results[what].append(one)
         case.report(name, k + 1, worlds + halves)
     words = {
         "flip": ("V-1", "Flips: intervals for the share of redraws that change the decision hold the truth.",
@@ -796,7 +732,7 @@ def coverage_section(case: Case) -> Section:
         "sampler. It shows whether intervals allow for the finite reference. It cannot show whether the form of the "
         "regression is right: that is the section on the sampler.",
     )
-    return Section(name, "Coverage of intervals", text, requirements, (table,))
+    return Section(name, text, requirements, (table,))
 
 
 def _share(covered: Sequence[Covered]) -> float | None:
@@ -806,16 +742,12 @@ def _share(covered: Sequence[Covered]) -> float | None:
 
 def _covers(name: str, id: str, required: str, how: str, *, covered: Sequence[Covered], rows: int) -> Requirement:
     """Require that coverage is not clearly below 95 %, references being the clusters, and never below 85 %."""
-    from scipy.special import stdtrit
-
     shares = np.array([one.hits / one.of for one in covered if one.of])
     if len(shares) < 2:
-        return Requirement(
-            id, name, required, how, None, ">=", NOMINAL, "Fewer than two simulated references gave intervals."
-        )
+        why = "Fewer than two simulated references gave intervals."
+        return Requirement(id, name, required, how, None, ">=", NOMINAL, why)
     mean = float(shares.mean())
-    high = mean + float(stdtrit(len(shares) - 1, 1 - LEVEL)) * float(shares.std(ddof=1)) / np.sqrt(len(shares))
-    figure = mean if mean < FLOOR else min(high, 1.0)
+    figure = mean if mean < FLOOR else min(_end_of_mean(shares, 1), 1.0)
     return Requirement(
         id, name, required,
         f"{len(shares)} simulated references, in each {how}, {rows} rows of the data; upper limit of the mean coverage "
@@ -825,29 +757,9 @@ def _covers(name: str, id: str, required: str, how: str, *, covered: Sequence[Co
     )  # fmt: skip
 
 
-def _decision(case: Case) -> Callable[[Any], Any] | None:
-    """Return the user's rule; of a single output without one, whether it is above the median of the reference."""
-    if case.decide is not None:
-        return case.decide
-    outputs = case.outputs(case.rows[:2_000])
-    if outputs.shape[1] > 1:
-        return None
-    return _Above(float(np.median(outputs)))
-
-
-@dataclass(frozen=True)
-class _Above:
-    """Whether an output is above a level."""
-
-    level: float
-
-    def __call__(self, outputs: Any) -> Bools:
-        return np.asarray(np.asarray(outputs) >= self.level)
-
-
 def _world(
     case: Case, index: Ints, rows: Floats, decide: Callable[[Any], Any] | None, k: int, *, keep: bool
-) -> list[Covered]:
+) -> dict[str, Covered]:
     """Simulate one reference; compare intervals of a refitted sampler with the truth there."""
     rng, index = stream(case.seed, "validation", "world", k), np.sort(index)
     named = Subset(_called(case, index), index)
@@ -868,26 +780,21 @@ def _world(
     truth = {"stay": 1 - changed.mean(axis=1)} if keep else {"flip": changed.mean(axis=1)}
     error = {name: np.sqrt(share * (1 - share) / TRUTH_DRAWS) for name, share in truth.items()}
     table = result.table
-    if not keep and "move_low" in table:
-        output = np.zeros(len(rows), np.int64) if before.shape[1] == 1 else _output(case, before)
-        drop = (
-            np.take_along_axis(before, output[:, None], 1) - np.take_along_axis(after, output[:, None, None], 2)[..., 0]
-        )
+    if not keep and "move_low" in table:  # of the output asked about, or that of the class a row has
+        output, target = before.argmax(axis=1)[:, None], None if before.shape[1] == 1 else _target(case, before)
+        if target is not None and target.classes is not None:
+            output = np.full((len(rows), 1), target.classes[0])
+        drop = np.take_along_axis(before, output, 1) - np.take_along_axis(after, output[..., None], 2)[..., 0]
         truth["move"], error["move"] = drop.mean(axis=1), drop.std(axis=1) / np.sqrt(TRUTH_DRAWS)
-    covered = []
+    covered = {}
     for what, value in truth.items():
         if f"{what}_low" not in table:
             continue
         low, high = (table[f"{what}_{end}"].to_numpy(dtype=np.float64) for end in ("low", "high"))
         known, slack = np.isfinite(low) & np.isfinite(high), 2 * error[what] + 1e-9  # the truth is drawn, too
         holds = (low - slack <= value) & (value <= high + slack)
-        covered.append(
-            Covered(
-                what, named.name, int((holds & known).sum()), int(known.sum()),
-                float((high - low)[known].mean()) if known.any() else 0.0,
-                int(((value > 0.02) & (value < 0.98) & known).sum()),
-            )
-        )  # fmt: skip
+        width, middle = float((high - low)[known].mean()) if known.any() else 0.0, (value > 0.02) & (value < 0.98)
+        covered[what] = Covered(int((holds & known).sum()), int(known.sum()), width, int((middle & known).sum()))
     return covered
 
 
@@ -900,16 +807,6 @@ def _draws(case: Case, rows: Floats, subset: Subset, draws: int, rng: np.random.
     return np.asarray(values, dtype=np.float64).reshape(len(rows) * draws, -1)
 
 
-def _output(case: Case, before: Floats) -> Ints:
-    """Return the output that moves are of: the one asked about, or that of the class a row has."""
-    target = _target(case, before)
-    if target.classes is not None:
-        return np.full(len(before), target.classes[0])
-    return np.asarray(before.argmax(axis=1))
-
-
-# Stability
-
 AGREE, FEW = 0.7, 0.05
 
 
@@ -919,13 +816,10 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
     results: list[Result] = []
     inputs = case.table.take(rows)
     for k in range(seeds):
-        with silent_notes():
-            results.append(
-                explain(
-                    case.model, inputs.show(inputs.values, np.arange(len(rows))), case.sampler, target=case.target,
-                    alpha=case.alpha, decide=case.decide, seed=case.seed + k,
-                )
-            )  # fmt: skip
+        with catch_warnings(action="ignore"):
+            shown = inputs.show(inputs.values, np.arange(len(rows)))
+            same: dict[str, Any] = {"target": case.target, "alpha": case.alpha, "decide": case.decide}
+            results.append(explain(case.model, shown, case.sampler, **same, seed=case.seed + k))
         case.evaluated.append(int(results[-1].rows))
         case.report(name, k + 1, seeds)
     kinds = {"chosen": [one.chosen for one in results]}
@@ -942,9 +836,8 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
         )
         required = f"Seeds agree on what is {words}."
         if kind not in kinds:
-            requirements.append(
-                Requirement(id, name, required, how, None, ">=", AGREE, "There is no decision (decide).")
-            )
+            why = "There is no decision (decide)."
+            requirements.append(Requirement(id, name, required, how, None, ">=", AGREE, why))
             continue
         agreement, differ = agreement_of(kinds[kind])
         figure = 1.0 if differ <= FEW else agreement
@@ -956,7 +849,7 @@ def stability_section(case: Case, rows: Ints) -> tuple[Section, Result]:
         "all runs. The first run is in the pack as result.butfor.",
     )
     figures = Figures("Parts in each run", columns, tuple(table))
-    return Section(name, "Stability over seeds", text, tuple(requirements), (figures,)), results[0]
+    return Section(name, text, tuple(requirements), (figures,)), results[0]
 
 
 def agreement_of(sets: Sequence[Bools]) -> tuple[float, float]:
@@ -970,47 +863,6 @@ def agreement_of(sets: Sequence[Bools]) -> tuple[float, float]:
         return 1.0, 0.0
     shared = [2 * (a & b).sum() / (a.sum() + b.sum()) if (a | b).any() else 1.0 for a, b in pairs]
     return float(np.mean(shared)), float(np.mean([(a != b).mean() for a, b in pairs]))
-
-
-# What could not be tested
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A section, its title, its requirements by id, and whether it evaluates the model."""
-
-    name: str
-    title: str
-    ids: dict[str, str] = field(default_factory=dict)
-
-
-STAGES = {
-    one.name: one
-    for one in (
-        Stage("model", "The model is a function of a row", {"M-1": "The same rows get the same outputs."}),
-        Stage("data", "The data beside the reference", {"D-1": "Columns of the data are those of the reference."}),
-        Stage("sampler", "The sampler of counterfactuals", {"S-2": "Counterfactuals look like left-out rows."}),
-        Stage("memory", "Memory of the reference", {"K-1": "The model was not fitted on the reference."}),
-        Stage("size", "Size under the null, on this reference", {"N-1": "Nothing is chosen where nothing differs."}),
-        Stage("power", "Power at planted effects, on this reference", {"P-1": "Planted effects are found."}),
-        Stage(
-            "coverage",
-            "Coverage of intervals",
-            {f"V-{k}": f"Intervals of {what} hold the truth." for k, what in enumerate(SHOWN.values(), 1)},
-        ),
-        Stage("stability", "Stability over seeds", {"T-1": "Seeds agree."}),
-    )
-}
-
-
-def untested(name: str, why: str, *, failed: bool = False) -> Section:
-    """Return the section of a stage that did not run, or `failed`."""
-    stage = STAGES[name]
-    requirements = tuple(
-        Requirement(id, name, required, "Not tested.", None, "<=", 0, why, failed=failed)
-        for id, required in stage.ids.items()
-    )
-    return Section(name, stage.title, (why,), requirements)
 
 
 def guarded(name: str, section: Callable[[], Section]) -> Section:

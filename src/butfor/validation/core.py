@@ -31,25 +31,19 @@ class Known:
 def known_answers() -> list[Known]:
     """Return the values that were worked out by hand, beside those of this installation.
 
-    Returns
-    -------
-    list of Known
-
-    Examples
-    --------
     >>> all(one.ok for one in known_answers())
     True
     """
-    return [_compared(what, expected, compute) for what, expected, compute in _WORKED]
-
-
-def _compared(what: str, expected: list[float], compute: Callable[[], object]) -> Known:
-    try:
-        computed = np.asarray(compute(), dtype=np.float64).reshape(-1)
-    except Exception as error:  # a damaged core may raise anything
-        return Known(what, _shown(expected), f"{type(error).__name__}: {error}"[:80], ok=False)
-    ok = computed.shape == (len(expected),) and bool(np.allclose(computed, expected, rtol=0, atol=5e-5))
-    return Known(what, _shown(expected), _shown(computed.tolist()), ok)
+    answers = []
+    for what, expected, compute in _WORKED:
+        try:
+            computed = np.asarray(compute(), dtype=np.float64).reshape(-1)
+            words = _shown(computed.tolist())
+            ok = computed.shape == (len(expected),) and bool(np.allclose(computed, expected, rtol=0, atol=5e-5))
+        except Exception as error:  # a damaged core may raise anything
+            words, ok = f"{type(error).__name__}: {error}"[:80], False
+        answers.append(Known(what, _shown(expected), words, ok))
+    return answers
 
 
 def _shown(values: list[float]) -> str:
@@ -144,17 +138,6 @@ class Count:
 def null_simulations(seed: int) -> list[Count]:
     """Return how often null hypotheses were rejected, beside binomial limits of chance `TAIL` on either side.
 
-    Parameters
-    ----------
-    seed : int
-        Of the simulations.
-
-    Returns
-    -------
-    list of Count
-
-    Examples
-    --------
     >>> all(one.ok for one in null_simulations(0))
     True
     """

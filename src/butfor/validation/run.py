@@ -6,10 +6,12 @@ import hashlib
 import json
 import platform
 import re
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
@@ -24,7 +26,7 @@ from butfor.explain import modality
 from butfor.inference.decisions import Decision
 from butfor.load import load
 from butfor.models.wrap import model_name
-from butfor.report.write import RESULT, check_folder
+from butfor.report.write import RESULT, check_folder, filled
 from butfor.results.io import write_files
 from butfor.results.result import Result
 from butfor.streams import stream
@@ -32,25 +34,8 @@ from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, is_dat
 from butfor.tabular.table import Table, as_frame
 from butfor.types import InputError, between, one_of, whole
 from butfor.untrusted import read_bounded, read_json
-from butfor.validation.checks import (
-    SIZES,
-    STAGES,
-    Case,
-    Requirement,
-    Section,
-    core_section,
-    coverage_section,
-    data_section,
-    guarded,
-    memory_section,
-    model_section,
-    power_section,
-    sampler_section,
-    size_section,
-    stability_section,
-    status_of,
-    untested,
-)
+from butfor.validation import checks
+from butfor.validation.checks import SIZES, STAGES, Case, Section, status_of, untested
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,8 +87,7 @@ class Validation:
         for one in failed:
             figure = "" if one["figure"] is None else f" ({number(one['figure'])}, {bound(one)})"
             lines.append(f"failed {one['id']}: {one['required'].rstrip('.')}{figure}. {one['why'][:200]}".rstrip())
-        other = _by_reason([one for one in self.facts["requirements"] if one["status"] == "not tested"])
-        lines += [f"not tested {', '.join(ids)}: {why}" for why, ids in other.items()]
+        lines += [f"not tested {', '.join(ids)}: {why}" for why, ids in _not_tested(self.facts).items()]
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -123,35 +107,18 @@ class Validation:
         str
             The SHA-256 of `validation.json`, which is on the signature page, too.
         """
-        folder, hashes = Path(out), dict[str, str]()
-        check_folder(folder)
-        content = ""
-
-        def write(name: str, text: str) -> Callable[[Path], object]:
-            def one(path: Path) -> None:
-                path.write_text(text, encoding="utf-8")
-                hashes[name] = sha256(path.read_bytes())
-
-            return one
-
-        def save(path: Path) -> None:
-            assert self.result is not None
-            self.result.save(path)
-            hashes[RESULT] = sha256(path.read_bytes())
-
-        def write_facts(path: Path) -> None:
-            nonlocal content
-            content = _json({**self.facts, "files": dict(hashes)})
-            write(FACTS, content)(path)
-
-        def write_page(path: Path) -> None:
-            write(PAGE, render(json.loads(content), hashes[FACTS]))(path)
-
-        files: dict[str, Callable[[Path], Any]] = {} if self.result is None else {RESULT: save}
-        files |= {BILL: write(BILL, _json(bill())), FACTS: write_facts, PAGE: write_page}
-        files[MANIFEST] = lambda path: path.write_text(_json({"format": FORMAT, "files": hashes}), encoding="utf-8")
-        write_files(files, folder)
-        return hashes[FACTS]
+        check_folder(Path(out))
+        files = dict[str, bytes]()
+        if self.result is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                files[RESULT] = self.result.save(Path(folder) / RESULT).read_bytes()
+        files[BILL] = _json(bill()).encode()
+        files[FACTS] = _json({**self.facts, "files": _hashes(files)}).encode()
+        seal = sha256(files[FACTS])
+        files[PAGE] = render(json.loads(files[FACTS]), seal).encode()
+        files[MANIFEST] = _json({"format": FORMAT, "files": _hashes(files)}).encode()
+        write_files({name: partial(Path.write_bytes, data=data) for name, data in files.items()}, Path(out))
+        return seal
 
 
 def validate(
@@ -220,16 +187,12 @@ def validate(
     one_of("size", size, tuple(SIZES))
     between("alpha", alpha, "0.1 is a good choice")
     whole("seed", seed, 0)
-    hashed = {name: sha256(read_bounded(Path(path), f"the file of the {name}", 2**33)) for name, path in
-              (files or {}).items()}  # fmt: skip
+    given = {name: read_bounded(Path(path), f"the file of the {name}", 2**33) for name, path in (files or {}).items()}
     if target in ("truth", "observed-class"):
-        raise InputError(
-            f"target={target!r} has no meaning for the rows of a reference; use 'predicted', a label or None"
-        )
-    if modality(X) != "table":
-        raise InputError(
-            f"validate is for tables, and X is a list of {modality(X)}s; use butfor.check_sampler for those"
-        )
+        words = "has no meaning for the rows of a reference; use 'predicted', a label or None"
+        raise InputError(f"target={target!r} {words}")
+    if (kind := modality(X)) != "table":
+        raise InputError(f"validate is for tables, and X is a list of {kind}s; use butfor.check_sampler for those")
     frame = as_frame(X, "data")
     wrapped = bind_model(model, frame)
     table, fitted = _bound(frame, reference, sampler, reference_groups)
@@ -237,10 +200,8 @@ def validate(
     clusters = fitted.reference.clusters
     count = len(fitted.reference.values) if clusters is None else len(np.unique(clusters))
     if count < LEAST_ROWS:
-        what = "rows" if clusters is None else "groups of rows"
-        raise InputError(
-            f"validate splits the reference and needs at least {LEAST_ROWS} {what}, got {count}; give more"
-        )
+        least = f"{LEAST_ROWS} {'rows' if clusters is None else 'groups of rows'}"
+        raise InputError(f"validate splits the reference and needs at least {least}, got {count}; give more")
     with reporting(progress) as report:
         case = Case(
             model, wrapped, table, fitted, target, decide, alpha, SIZES[size], seed,
@@ -249,8 +210,11 @@ def validate(
         if decide is not None:
             Decision(decide)(case.outputs(case.table.values[:10]))  # a rule that raises is refused now
         sections, result = _sections(case)
-    every = [_finite(one) for section in sections for one in section.requirements]
-    requirements = [{**asdict(one), "status": one.status} for one in every]
+    requirements = []
+    for one in (one for section in sections for one in section.requirements):
+        if one.figure is not None and not np.isfinite(one.figure):  # JSON has none such
+            one = replace(one, figure=None, failed=True, why=f"The figure is {one.figure}.")
+        requirements.append({**asdict(one), "status": one.status})
     facts: dict[str, Any] = {
         "format": FORMAT,
         "butfor": __version__,
@@ -258,7 +222,7 @@ def validate(
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "intended_use": intended_use.strip(),
         "limits": [*([limits.strip()] if limits.strip() else []), *LIMITS],
-        "subject": _subject(case, hashed),
+        "subject": _subject(case, _hashes(given)),
         "settings": {"alpha": alpha, "target": None if target is None else str(target), "size": size, "seed": seed,
                      **asdict(SIZES[size])},
         "command": command or _call(alpha, size, seed, target, decide, reference_groups),
@@ -300,27 +264,27 @@ def _sections(case: Case) -> tuple[list[Section], Result | None]:
 
     def add(name: str, make: Callable[[Case], Section]) -> Section:
         case.report(name, 0, 1)
-        sections.append(make(case) if name == "core" else guarded(name, lambda: make(case)))
+        sections.append(make(case) if name == "core" else checks.guarded(name, lambda: make(case)))
         case.report(name, 1, 1)
         return sections[-1]
 
-    if any(one.status == "failed" for one in add("core", core_section).requirements):
-        return [*sections, *(untested(name, BROKEN_CORE) for name in STAGES)], None
-    model = add("model", model_section)
-    add("data", data_section)
-    add("sampler", sampler_section)
+    if any(one.status == "failed" for one in add("core", checks.core_section).requirements):
+        return [*sections, *(untested(name, BROKEN_CORE) for name in STAGES if name != "core")], None
+    model = add("model", checks.model_section)
+    add("data", checks.data_section)
+    add("sampler", checks.sampler_section)
     result: Result | None = None
     steady = all(one.status == "passed" for one in model.requirements)
 
     def stable(case: Case) -> Section:
         nonlocal result
         rows = stream(case.seed, "validation", "rows").permutation(len(case.table.values))[: case.sizes.inputs]
-        section, result = stability_section(case, np.sort(rows))
+        section, result = checks.stability_section(case, np.sort(rows))
         return section
 
     stages: dict[str, Callable[[Case], Section]] = {
-        "memory": memory_section, "size": size_section, "power": power_section, "coverage": coverage_section,
-        "stability": stable,
+        "memory": checks.memory_section, "size": checks.size_section, "power": checks.power_section,
+        "coverage": checks.coverage_section, "stability": stable,
     }  # fmt: skip
     for name, make in stages.items():
         if steady or name == "power":
@@ -343,29 +307,22 @@ LIMITS = (
 def _subject(case: Case, files: dict[str, str]) -> dict[str, Any]:
     """Return what was validated, with hashes by which it can be known again."""
     outputs = np.round(case.outputs(case.table.values[:50].astype(np.float64)), 6) + 0.0
-    reference = case.reference
-    clusters = None if reference.clusters is None else len(np.unique(reference.clusters))
-    named = f"{len(case.rows):,} rows"
+    clusters = case.reference.clusters
+    hashed = {"data": case.table.values, "reference": case.rows}
+    hashed["outputs of the model on the first 50 rows of the data"] = outputs
     return {
         "model": model_name(case.model) or type(case.model).__name__,
         "columns": list(case.table.columns),
         "rows": len(case.table.values),
         "reference_rows": len(case.rows),
-        "reference_groups": clusters,
+        "reference_groups": None if clusters is None else len(np.unique(clusters)),
         "sampler": repr(case.sampler),
         "hashes": {
-            "data": sha256(_bytes(case.table.values)),
-            "reference": sha256(_bytes(case.rows)),
-            "outputs of the model on the first 50 rows of the data": sha256(_bytes(outputs)),
+            **{name: sha256(f"{a.shape}".encode() + a.astype(np.float64).tobytes()) for name, a in hashed.items()},
             **{f"file of the {name}": value for name, value in files.items()},
         },
-        "sources": {"data": f"{len(case.table.values):,} rows, validated", "reference": named},
+        "sources": {"data": f"{len(case.table.values):,} rows, validated", "reference": f"{len(case.rows):,} rows"},
     }
-
-
-def _bytes(values: Any) -> bytes:
-    array = np.ascontiguousarray(values, np.float64)
-    return f"{array.shape}".encode() + array.tobytes()
 
 
 def _call(alpha: float, size: str, seed: int, target: Any, decide: Any, groups: Any) -> str:
@@ -374,13 +331,6 @@ def _call(alpha: float, size: str, seed: int, target: Any, decide: Any, groups: 
     words += [] if decide is None else ["decide=decide"]
     words += [] if groups is None else ["reference_groups=groups"]
     return f"butfor.validate(model, X, reference, {', '.join(words)})"
-
-
-def _finite(requirement: Requirement) -> Requirement:
-    """Return a requirement without a figure, and failed, where that is no finite number: JSON has none."""
-    if requirement.figure is None or np.isfinite(requirement.figure):
-        return requirement
-    return replace(requirement, figure=None, failed=True, why=f"The figure is {requirement.figure}.")
 
 
 def _counts(result: Result) -> dict[str, int]:
@@ -396,13 +346,8 @@ def _section(section: Section) -> dict[str, Any]:
         {**asdict(table), "rows": [[None if cell != cell else cell for cell in row] for row in table.rows]}
         for table in section.tables
     ]
-    return {
-        "name": section.name,
-        "title": section.title,
-        "text": list(section.text),
-        "requirements": [one.id for one in section.requirements],
-        "tables": tables,
-    }
+    ids, title = [one.id for one in section.requirements], STAGES[section.name][0]
+    return {"name": section.name, "title": title, "text": list(section.text), "requirements": ids, "tables": tables}
 
 
 def _json(facts: object) -> str:
@@ -418,55 +363,35 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-# Software
+def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: sha256(content) for name, content in files.items()}
 
 
 def packages() -> dict[str, str]:
-    """Return the version of every installed distribution, by name."""
     known = {one.metadata["Name"]: one.version for one in metadata.distributions() if one.metadata["Name"]}
     return dict(sorted(known.items(), key=lambda pair: pair[0].lower()))
 
 
 def bill() -> dict[str, Any]:
     """Return a bill of materials (CycloneDX 1.6) of what is installed beside butfor, whether it is used or not."""
-    components = [
-        {"type": "library", "name": name, "version": version, "purl": f"pkg:pypi/{_canonical(name)}@{version}"}
-        for name, version in packages().items()
-        if _canonical(name) != "butfor"
-    ]
-    subject = {"type": "library", "name": "butfor", "version": __version__, "purl": f"pkg:pypi/butfor@{__version__}"}
+
+    def component(name: str, version: str) -> dict[str, str]:
+        canonical = re.sub(r"[-_.]+", "-", name).lower()
+        return {"type": "library", "name": name, "version": version, "purl": f"pkg:pypi/{canonical}@{version}"}
+
+    every = [component(name, version) for name, version in packages().items()]
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": {"component": subject},
-        "components": components,
+        "metadata": {"component": component("butfor", __version__)},
+        "components": [one for one in every if not one["purl"].startswith("pkg:pypi/butfor@")],
     }
 
 
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-# The page
-
-
-NAMES = {  # of the sections, in the tables of documents
-    "use": "Intended use and limits",
-    "matrix": "Requirements",
-    "core": "Self-test",
-    "model": "Model",
-    "data": "Data",
-    "sampler": "Sampler",
-    "memory": "Memory",
-    "size": "Size",
-    "power": "Power",
-    "coverage": "Coverage",
-    "stability": "Stability",
-    "provenance": "Provenance",
-    "signature": "Signature",
-}
+NAMES = {name: name.capitalize() for name in (*STAGES, "provenance", "signature")}  # of sections, in tables
+NAMES |= {"use": "Intended use and limits", "matrix": "Requirements", "core": "Self-test"}
 
 
 def headline(facts: Mapping[str, Any]) -> str:
@@ -493,48 +418,29 @@ def number(value: Any) -> str:
 
 
 def bound(requirement: Mapping[str, Any]) -> str:
-    """Return the limit of a requirement in words."""
     relation = {"<=": "at most", ">=": "at least"}[requirement["relation"]]
     return f"{relation} {number(requirement['limit'])}"
 
 
 def render(facts: Mapping[str, Any], seal: str) -> str:
     """Return the page; everything that came from the user is escaped. `seal` is the hash of `validation.json`."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    here = Path(__file__).parent
-    environment = Environment(
-        loader=FileSystemLoader([here, here.parent / "report"]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": number, "bound": bound}
     by_section: dict[str, list[Any]] = {}
     for one in facts["requirements"]:
         by_section.setdefault(one["section"], []).append(one)
-    page = environment.get_template("pack.html.j2").render(
-        facts=facts,
-        seal=seal,
-        headline=headline(facts),
-        by_section=by_section,
-        untested=_by_reason([one for one in facts["requirements"] if one["status"] == "not tested"]),
-        facts_file=FACTS,
-        names=NAMES,
-    )
-    return re.sub("[\ud800-\udfff\x00]", "�", page)
+    content = {
+        "facts": facts, "seal": seal, "headline": headline(facts), "by_section": by_section,
+        "untested": _not_tested(facts), "facts_file": FACTS, "names": NAMES,
+    }  # fmt: skip
+    return filled("pack.html.j2", content, Path(__file__).parent, number=number, bound=bound)
 
 
-def _by_reason(requirements: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _not_tested(facts: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the numbers of requirements that were not tested, by the reason."""
     reasons: dict[str, list[str]] = {}
-    for one in requirements:
-        reasons.setdefault(one["why"], []).append(one["id"])
+    for one in facts["requirements"]:
+        if one["status"] == "not tested":
+            reasons.setdefault(one["why"], []).append(one["id"])
     return reasons
-
-
-# Verification
 
 
 def verify(folder: str | PathLike[str]) -> list[str]:
