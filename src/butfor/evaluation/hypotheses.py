@@ -301,11 +301,6 @@ class CounterfactualBatch:
         return len(self.inputs) * self.versions
 
 
-def draw_all(hypotheses: Hypotheses, jobs: Iterable[Job]) -> Iterator[CounterfactualBatch]:
-    """Yield the counterfactuals of many jobs."""
-    return (draw(hypotheses, job) for job in jobs)
-
-
 def draw(hypotheses: Hypotheses, job: Job) -> CounterfactualBatch:
     """Draw the counterfactuals of one job; again gives the same bits."""
     block, items, watch = job.block, hypotheses.items, hypotheses.watch
@@ -348,11 +343,6 @@ def redraw(hypotheses: Hypotheses, row: int, count: int, sizes: Sequence[int], s
 
 
 FULL = 1e-9  # a list that leaves no more than this unlisted claims all mass
-
-
-def listing_job(hypotheses: Hypotheses, block: Block) -> Job:
-    """Return the job that lists a block; how many values that gives is known once it is done."""
-    return Job(block, info_of(hypotheses.sampler).listed or 64, SUPPORT)
 
 
 def listed_block(hypotheses: Hypotheses, block: Block) -> CounterfactualBatch:

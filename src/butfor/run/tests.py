@@ -17,18 +17,18 @@ import numpy as np
 
 from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator
 from butfor.evaluation.hypotheses import (
+    SUPPORT,
     Block,
     CounterfactualBatch,
     Hypotheses,
     Job,
-    listing_job,
     partial_job,
     round_sizes,
     sliced,
 )
 from butfor.evaluation.items import content_digest
 from butfor.evaluation.samplers import ListsSupport, info_of
-from butfor.inference.adaptive import LEAST_BLOCKS, PILOT
+from butfor.inference.adaptive import LEAST_BLOCKS, PILOT, joined
 from butfor.inference.effects import Effects, class_interval, no_effects
 from butfor.inference.exact import Support, listed_evidence
 from butfor.inference.few_shot import competed, score_scale
@@ -100,8 +100,7 @@ def perform(
     elif settings.rule == "e-bh":
         evidence = reduced_evidence("e", hypotheses, evaluator, spec, draws, soft_ranked)
     else:
-        drawing = _Drawing(evaluator, spec, settings)
-        evidence, choice, interrupted = drawing.p_values(hypotheses, choice, known, outcomes)
+        evidence, choice, interrupted = _p_values(hypotheses, evaluator, spec, settings, choice, known, outcomes)
         if hypotheses.stepwise and test.name == "sequential" and not interrupted:
             notes += reach_of_layers(hypotheses.resolution, evidence.draws, evidence.open, draws)
         if hypotheses.layers is None:
@@ -117,68 +116,75 @@ def perform(
     return Performed(evidence, choice, tuple(notes), interrupted)
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawing:
-    """p-values: exact where all outcomes are known or listed, else by drawing."""
+def _p_values(
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    choice: Choice,
+    known: Iterable[PartialEvidence],
+    outcomes: Outcomes | None,
+) -> tuple[Evidence, Choice, bool]:
+    """p-values, by drawing or exact; also whether that was interrupted. Parts that wait: one resolution at a time."""
+    layers, meter = hypotheses.layers, evaluator.counter
+    if layers is None or not layers.stepwise:
+        return _drawn(hypotheses, evaluator, spec, settings, choice, known, outcomes)
+    evidence, chosen = None, np.zeros(hypotheses.size, bool)
+    for level in np.unique(layers.resolution):
+        now = (layers.resolution == level) & layers.reached(chosen)
+        if evidence is not None and not now.any():
+            continue
+        some = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if now[block.rows[0]]))
+        meter.stage(f"{settings.test.name}, resolution {level}", None)
+        waiting = [not_drawn(np.flatnonzero(~now))]
+        drawn, choice, interrupted = _drawn(some, evaluator, spec, settings, choice, waiting, None)
+        evidence = drawn if evidence is None else merged_evidence(evidence, drawn, now)
+        chosen = choice.chosen(evidence.scaled, _members(evidence, settings, hypotheses))
+        meter.set_chosen(int(chosen.sum()))
+        if interrupted:
+            return evidence, choice, True
+    assert evidence is not None
+    return evidence, choice, False
 
-    evaluator: Evaluator
-    spec: StatisticSpec
-    settings: Settings
 
-    def p_values(
-        self, hypotheses: Hypotheses, choice: Choice, known: Iterable[PartialEvidence], outcomes: Outcomes | None
-    ) -> tuple[Evidence, Choice, bool]:
-        """Return also whether drawing was interrupted; where parts wait for larger ones, one resolution at a time."""
-        layers, settings, meter = hypotheses.layers, self.settings, self.evaluator.counter
-        if layers is None or not layers.stepwise:
-            return self._drawn(hypotheses, choice, known, outcomes)
-        evidence, chosen = None, np.zeros(hypotheses.size, bool)
-        for level in np.unique(layers.resolution):
-            now = (layers.resolution == level) & layers.reached(chosen)
-            if evidence is not None and not now.any():
-                continue
-            some = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if now[block.rows[0]]))
-            meter.stage(f"{settings.test.name}, resolution {level}", None)
-            drawn, choice, interrupted = self._drawn(some, choice, [not_drawn(np.flatnonzero(~now))], None)
-            evidence = drawn if evidence is None else merged_evidence(evidence, drawn, now)
-            chosen = choice.chosen(evidence.scaled, _members(evidence, settings, hypotheses))
-            meter.set_chosen(int(chosen.sum()))
-            if interrupted:
-                return evidence, choice, True
-        assert evidence is not None
-        return evidence, choice, False
-
-    def _drawn(
-        self, hypotheses: Hypotheses, choice: Choice, known: Iterable[PartialEvidence], outcomes: Outcomes | None
-    ) -> tuple[Evidence, Choice, bool]:
-        evaluator, spec, settings, meter = self.evaluator, self.spec, self.settings, self.evaluator.counter
-        test, draws = settings.test, settings.draws_for(hypotheses.size)
-        if outcomes is not None:
-            known_blocks, unknown = outcomes.split(hypotheses)
-            known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
-            hypotheses = replace(hypotheses, blocks=tuple(unknown))
-        listed, others = split_listed(hypotheses)
-        rest = replace(hypotheses, blocks=tuple(others))
-        sure = chain(known, exact(hypotheses, evaluator, spec, listed))
-        chooser = _Chooser(choice)
-        if test.name == "sequential":
-            cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
-            weighted = choice.rule == "adaptive"
-            deep = max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
-            learn, pilot = (chooser.learn, PILOT) if weighted else (None, 0)
-            at_best = choice.in_families if hypotheses.stepwise else None  # parts are few, and their family is large
-            waits = chooser.waiting if hypotheses.layers is not None else None
-            stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
-            evidence, interrupted = sequential(
-                rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left
-            )
-            return evidence, chooser.choice, interrupted
-        if test.early_stop:
-            drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
-            rejected = meter.set_chosen_rows
-            drawn = early_stop(rest, evaluator, spec, draws, test.delta, chooser, rejected, sure, drops=drops)
-            return drawn, choice, False
-        return irt(rest, evaluator, spec, draws, sure), choice, False
+def _drawn(
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    choice: Choice,
+    known: Iterable[PartialEvidence],
+    outcomes: Outcomes | None,
+) -> tuple[Evidence, Choice, bool]:
+    """p-values of one resolution, or of all: exact where all outcomes are known or listed, else by drawing."""
+    meter, test, draws = evaluator.counter, settings.test, settings.draws_for(hypotheses.size)
+    if outcomes is not None:
+        known_blocks, unknown = outcomes.split(hypotheses)
+        known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
+        hypotheses = replace(hypotheses, blocks=tuple(unknown))
+    sampler = hypotheses.sampler
+    can_list = isinstance(sampler, ListsSupport)
+    lists = {id(subset): can_list and bool(sampler.lists(subset)) for subset in hypotheses.subsets}
+    listed = [block for block in hypotheses.blocks if lists[id(block.subset)]]
+    rest = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if not lists[id(block.subset)]))
+    sure = chain(known, exact(hypotheses, evaluator, spec, listed))
+    chooser = _Chooser(choice)
+    if test.name == "sequential":
+        cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
+        weighted = choice.rule == "adaptive"
+        deep = max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
+        learn, pilot = (chooser.learn, PILOT) if weighted else (None, 0)
+        at_best = choice.in_families if hypotheses.stepwise else None  # parts are few, and their family is large
+        waits = chooser.waiting if hypotheses.layers is not None else None
+        stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
+        evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left)
+        return evidence, chooser.choice, interrupted
+    if test.early_stop:
+        drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
+        rejected = meter.set_chosen_rows
+        drawn = early_stop(rest, evaluator, spec, draws, test.delta, chooser, rejected, sure, drops=drops)
+        return drawn, choice, False
+    return irt(rest, evaluator, spec, draws, sure), choice, False
 
 
 class _Chooser:
@@ -262,21 +268,13 @@ def cluster_of(groups: object, names: Sequence[Any], alike: Ints) -> Ints:
     """The cluster of every input (n,): those that the user puts together, and those that are equal (`alike`, (n,))."""
     if groups is None:
         return alike
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    if isinstance(groups, Mapping):
-        labels = [groups.get(name) for name in names]
-    else:
-        labels = labels_of("groups", groups, "input")
+    by_name = isinstance(groups, Mapping)
+    labels = [groups.get(name) for name in names] if by_name else labels_of("groups", groups, "input")
     if len(labels) != len(names):
         raise InputError(f"groups has {len(labels)} labels for {len(names)} inputs; give one for each input")
     if any(map(_is_missing, labels)):
         raise InputError("groups has no label for some inputs; give one for each input")
-    named = _numbered(labels) + int(alike.max(initial=0)) + 1
-    size = int(named.max(initial=0)) + 1
-    joined = coo_array((np.ones(len(named)), (alike, named)), shape=(size, size))
-    return np.asarray(connected_components(joined, directed=False)[1][alike], np.int64)
+    return joined(alike, _numbered(labels))
 
 
 def _is_missing(label: object) -> bool:
@@ -291,9 +289,17 @@ def _labels(hypotheses: Hypotheses, weights_by: object) -> Ints:
     if weights_by is None:
         return hypotheses.subset_of
     if callable(weights_by):
-        names, subsets = hypotheses.input_names, hypotheses.subset_names
-        pairs = zip(hypotheses.input_of, hypotheses.subset_of, strict=True)
-        labels = [_label(weights_by, names[i], subsets[j]) for i, j in pairs]
+        labels = []
+        for i, j in zip(hypotheses.input_of, hypotheses.subset_of, strict=True):
+            name, subset = hypotheses.input_names[i], hypotheses.subset_names[j]
+            try:
+                labels.append(weights_by(name, subset))
+                hash(labels[-1])
+            except Exception as error:  # any error of the user's function, and a label that cannot be one
+                raise InputError(
+                    f"weights_by raised {type(error).__name__} on input {name!r}, subset {subset!r}: {error}; give a "
+                    "function (input, subset) -> label, a number or a string"
+                ) from error
     else:
         labels = labels_of("weights_by", weights_by, "hypothesis")
     if len(labels) != hypotheses.size:
@@ -308,19 +314,6 @@ def _numbered(labels: Sequence[Any]) -> Ints:
     """Return a number for each label, equal for equal ones."""
     numbers = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     return np.array([numbers[label] for label in labels], np.int64)
-
-
-def _label(weights_by: Callable[[Any, str], object], name: object, subset: str) -> object:
-    """Return the label that the user's function gives a hypothesis."""
-    try:
-        label = weights_by(name, subset)
-        hash(label)
-    except Exception as error:  # any error of the user's function, and a label that cannot be one
-        raise InputError(
-            f"weights_by raised {type(error).__name__} on input {name!r}, subset {subset!r}: {error}; give a function "
-            "(input, subset) -> label, a number or a string"
-        ) from error
-    return label
 
 
 def check_drawable(drawable: Bools) -> int:
@@ -753,18 +746,9 @@ def exact(
 
     A value that is listed twice is evaluated once: tables need a memory in `evaluator`.
     """
-    for job, outputs, support in evaluator.listed(hypotheses, [listing_job(hypotheses, block) for block in blocks]):
+    about = info_of(hypotheses.sampler).listed or 64  # how many values are listed is known once that is done
+    for job, outputs, support in evaluator.listed(hypotheses, [Job(block, about, SUPPORT) for block in blocks]):
         yield listed_evidence(spec, job.rows, job.inputs, outputs, support)
-
-
-def split_listed(hypotheses: Hypotheses) -> tuple[list[Block], list[Block]]:
-    """Return blocks whose subset the sampler can list, and the others."""
-    sampler = hypotheses.sampler
-    if not isinstance(sampler, ListsSupport):
-        return [], list(hypotheses.blocks)
-    lists = {id(subset): bool(sampler.lists(subset)) for subset in hypotheses.subsets}
-    listed = [block for block in hypotheses.blocks if lists[id(block.subset)]]
-    return listed, [block for block in hypotheses.blocks if not lists[id(block.subset)]]
 
 
 CHUNK_VALUES = 2**22  # values of the rows that are put beside inputs at a time
