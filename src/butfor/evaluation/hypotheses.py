@@ -92,7 +92,6 @@ class Hypotheses:
         return f"subset {block.subset.name!r}" + ("" if self.items.shares_subsets else f" of input {block.key!r}")
 
     def block_of(self, row: int) -> Block:
-        """Return the block of a hypothesis."""
         if not self.items.shares_subsets:
             return self.blocks[row]  # one block for each: searching 100,000 of them would take longer than drawing
         return self.blocks[int(self._block_numbers[row])]

@@ -90,7 +90,6 @@ class FlipShare:
         return self.low(alpha, fit_alpha), np.maximum(1 - stays.low(alpha, fit_alpha), self.share)  # but for rounding
 
     def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats:
-        """Return the lower ends of `bounds`."""
         from scipy.special import ndtri
 
         drawn, low = np.flatnonzero(self.draws > 0), self.share.astype(np.float64)
@@ -107,7 +106,6 @@ class FlipShare:
         return replace(self, draws=draws)
 
     def take(self, rows: Ints) -> FlipShare:
-        """Return the shares of some hypotheses."""
         off, between = (None if part is None else part[rows] for part in (self.off, self.between))
         return FlipShare(self.draws[rows], self.share[rows], self.error[rows], off, between)
 
@@ -163,7 +161,6 @@ class DecisionRule:
     usable: Bools | None = None  # False: nothing can be said of it
 
     def bounds(self, estimates: Bounded) -> tuple[Floats, Floats]:
-        """Return the intervals."""
         return estimates.bounds(*self.alphas)
 
     def established(self, estimates: Bounded, low: Floats | None = None) -> Bools:

@@ -402,7 +402,6 @@ class Choice:
     weights: tuple[Floats, Floats] | None = None  # (H,) weights and null shares; None: learned from the evidence itself
 
     def chosen(self, evidence: Floats, tested: Bools) -> Bools:
-        """Chosen hypotheses (H,)."""
         if self.layers is None:
             return self.in_families(evidence, tested)
         weighted = self.after_pilot(evidence, tested) if self.weights is None else self  # weights are learned from all

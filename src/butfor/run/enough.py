@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -232,21 +233,20 @@ class Scores:
     """How often draws of each hypothesis (H,) keep the decision, and by how much they change the outputs."""
 
     def __init__(self, size: int, decision: Decision) -> None:
-        self.look = LookAtScores(decision)
+        self.look = partial(look_at_scores, decision=decision)
         self.stay, self.change = np.zeros(size), np.full(size, np.inf)
 
     def note(self, job: Job, scores: Floats | None, *, listed: bool) -> None:  # noqa: ARG002
-        """Keep the scores of a job."""
         if scores is not None:
             self.stay[job.rows], self.change[job.rows] = scores
 
 
-@dataclass(frozen=True)
-class LookAtScores:
+def look_at_scores(
+    hypotheses: Hypotheses,  # noqa: ARG001
+    batch: CounterfactualBatch,
+    outputs: Floats,
+    decision: Decision,
+) -> Floats:
     """Share of the draws that keep the decision, and the mean change of the outputs, (2, n)."""
-
-    decision: Decision
-
-    def __call__(self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> Floats:  # noqa: ARG002
-        change = np.abs(outputs[:, 1:] - outputs[:, :1]).sum(axis=2).mean(axis=1)
-        return np.stack([1 - changes(self.decision, outputs, batch.mass).mean(axis=1), change])
+    change = np.abs(outputs[:, 1:] - outputs[:, :1]).sum(axis=2).mean(axis=1)
+    return np.stack([1 - changes(decision, outputs, batch.mass).mean(axis=1), change])

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, product
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
-from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator
+from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator, Summary
 from butfor.evaluation.hypotheses import (
     SUPPORT,
     Block,
@@ -194,7 +194,6 @@ class _Chooser:
         self.choice = choice
 
     def __call__(self, p: Floats, among: Bools | None = None) -> Bools:
-        """Return what is chosen so far."""
         return self.choice.chosen(p, np.ones(len(p), bool) if among is None else among)
 
     def waiting(self, p: Floats, among: Bools, chosen: Bools) -> Bools:
@@ -205,7 +204,6 @@ class _Chooser:
 
 
 def chosen_by(hypotheses: Hypotheses, settings: Settings, done: Performed) -> Bools:
-    """The selection (H,)."""
     return done.choice.chosen(done.evidence.scaled, _members(done.evidence, settings, hypotheses))
 
 
@@ -327,8 +325,6 @@ def check_drawable(drawable: Bools) -> int:
         )
     return left_out
 
-
-# A fixed number of draws
 
 Reduction = Callable[[ValueSet], tuple[Array, ...]]  # to an array or more of (n,) each
 
@@ -498,7 +494,7 @@ def early_stop(
     state = EarlyStop(hypotheses.size, draws, delta, gather("p", hypotheses.size, 0, known), drops, choose)
     total = spec.center + draws  # the pilot draws stand first in the stream, as they do in the fixed-K run
     pilots = _span_jobs(hypotheses, np.ones(hypotheses.size, bool), (0, spec.center), total)
-    counts_of = _counting(CountVaried, spec, _pilot_centre(hypotheses, evaluator, spec, pilots))
+    counts_of = _counting(exceedances, spec, _pilot_centre(hypotheses, evaluator, spec, pilots))
     while True:
         rejected, wanted = state.rejected_and_wanted()
         set_chosen(rejected)
@@ -509,8 +505,8 @@ def early_stop(
             together = wanted & (state.drawn == first)
             jobs = _span_jobs(hypotheses, together, (spec.center + first, spec.center + last), total)
             for unit, counts in evaluator.summaries(hypotheses, jobs, counts_of):
-                for job, count in zip(unit, counts, strict=True):
-                    state.count(job.rows, *count)
+                for (rows, _, _), count in zip(_alike(unit), counts, strict=True):
+                    state.count(rows, *count)
         state.narrow(wanted, after)
         state.give_up(evaluator.untested(hypotheses.size))
 
@@ -522,55 +518,66 @@ def _pilot_centre(
     if not spec.center:
         return None
     centre = np.zeros((hypotheses.size, evaluator.n_outputs))
-    for unit, sums in evaluator.summaries(hypotheses, pilots, lambda _: SumOutputs(spec.link)):
+    for unit, sums in evaluator.summaries(hypotheses, pilots, lambda _: partial(sum_outputs, link=spec.link)):
         for job, one in zip(unit, sums, strict=True):
             centre[job.rows] += one
     return centre / spec.center
 
 
-@dataclass(frozen=True)
-class SumOutputs:
-    """Sums of outputs (n, outputs) over the draws of each job of a unit, on the scale of the test."""
-
-    link: str | None
-
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Floats]:  # noqa: ARG002
-        return [linked(snap(one[:, 1:]), self.link).sum(axis=1) for one in outputs]
+def sum_outputs(jobs: tuple[Job, ...], outputs: tuple[Floats, ...], link: str | None) -> list[Floats]:  # noqa: ARG001
+    """Return sums (n, outputs) over the draws of each job of a unit, on the scale of the test."""
+    return [linked(snap(one[:, 1:]), link).sum(axis=1) for one in outputs]
 
 
-Counting = TypeVar("Counting")
+Counts = Callable[[Floats], tuple[Array, ...]]  # of the statistic (n, versions): arrays (n, ...)
 
 
 def _counting(
-    kind: Callable[[StatisticSpec, Floats | None, bytes], Counting], spec: StatisticSpec, centre: Floats | None
-) -> Callable[[tuple[Job, ...]], Counting]:
+    count: Counts, spec: StatisticSpec, centre: Floats | None
+) -> Callable[[tuple[Job, ...]], CountExceedances]:
     """Return what makes the summary of a unit, with the statistic and the centres (H, outputs) of its own."""
-    mark = content_digest((spec, centre))
+    mark = content_digest((count, spec, centre))
 
-    def summary_of(unit: tuple[Job, ...]) -> Counting:
+    def summary_of(unit: tuple[Job, ...]) -> CountExceedances:
         inputs = np.concatenate([job.inputs for job in unit])
         middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
-        return kind(spec.at(inputs), middle, mark)
+        return CountExceedances(count, spec.at(inputs), middle, mark)
 
     return summary_of
 
 
 @dataclass(frozen=True, eq=False)
-class CountVaried:
-    """Of each job of a unit: exceedances, whether anything varied, the observed values and their classes (n,)."""
+class CountExceedances:
+    """What a test needs of a unit: counts or bits of its draws, the observed values and their classes (n,)."""
 
+    count: Counts
     spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
     centre: Floats | None  # (hypotheses of the unit, outputs)
     mark: bytes  # of the statistic and the centres of all hypotheses
 
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Ints, Bools, Floats, Ints]]:  # noqa: ARG002
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Array, ...]]:
         counts, first = [], 0
-        for one in outputs:
-            rows = np.arange(first, first + len(one))
-            statistic, observed, classes = centred_statistic(rows, rows, one, self.spec, self.centre)
-            counts.append((*exceedances(statistic), observed.copy(), classes))
-            first += len(one)
+        for rows, start, stop in _alike(jobs):
+            within = np.arange(first, first + len(rows))
+            every = np.concatenate(outputs[start:stop])
+            statistic, observed, classes = centred_statistic(within, within, every, self.spec, self.centre)
+            counts.append((*self.count(statistic), observed.copy(), classes))
+            first += len(rows)
         return counts
+
+
+def _alike(jobs: Sequence[Job]) -> Iterator[tuple[Ints, int, int]]:
+    """Hypotheses (n,) of jobs that follow each other and are alike, so that they are counted in one go."""
+    stop = 0
+    for _, alike in groupby(jobs, key=attrgetter("round", "draws", "part")):  # a hypothesis is in one job
+        rows = [job.rows for job in alike]
+        yield np.concatenate(rows), stop, stop + len(rows)
+        stop += len(rows)
+
+
+def _hits(statistic: Floats, margin: float) -> tuple[Bools]:
+    """Which draws (n, draws) are at least as extreme as the observed input: ties count against us, so p stays valid."""
+    return (statistic[:, 1:] >= statistic[:, :1] - margin,)
 
 
 def _span_jobs(hypotheses: Hypotheses, still: Bools, span: tuple[int, int], total: int) -> Iterator[Job]:
@@ -584,9 +591,6 @@ def _span_jobs(hypotheses: Hypotheses, still: Bools, span: tuple[int, int], tota
                 everyone = keep.size == block.stop - block.start
                 yield Job(block, size, number, keep=None if everyone else keep, part=part)
             begin += size
-
-
-# Draws until each hypothesis is decided
 
 
 def sequential(
@@ -608,9 +612,19 @@ def sequential(
             test.add_exact(part)
         pilots = (Job(block, spec.center, "pilot") for block in hypotheses.blocks)
         centre = _pilot_centre(hypotheses, evaluator, spec, pilots)
-        hits_of = _counting(CountHits, spec, centre)
+        hits_of = _counting(partial(_hits, margin=spec.margin), spec, centre)
+        by_part = hypotheses.items.shares_subsets and evaluator.memory is None
         while batch := test.next_batch():
-            _sequential_round(hypotheses, evaluator, spec, test, batch, centre, hits_of)
+            jobs = _open_jobs(hypotheses, test.drawn, test.number, batch, by_part=by_part)
+            if spec.picked is not None:
+                for job, outputs in evaluator.outputs(hypotheses, jobs):
+                    statistic, observed, classes = centred_statistic(job.rows, job.inputs, outputs, spec, centre)
+                    accepted = spec.picked.accept(outputs[:, 1:])
+                    test.count(job.rows, *_hits(statistic, spec.margin), observed, classes, accepted)
+            else:
+                for unit, counts in evaluator.summaries(hypotheses, jobs, hits_of):
+                    for (rows, _, _), (hits, observed, classes) in zip(_alike(unit), counts, strict=True):
+                        test.count(rows, hits, observed, classes)
             test.give_up(evaluator.untested(hypotheses.size))
             chosen, goes_on = test.look()
             set_chosen(chosen)
@@ -621,63 +635,6 @@ def sequential(
     except KeyboardInterrupt:
         interrupted = True
     return test.evidence(interrupted), interrupted
-
-
-def _sequential_round(
-    hypotheses: Hypotheses,
-    evaluator: Evaluator,
-    spec: StatisticSpec,
-    test: Sequential,
-    batch: int,
-    centre: Floats | None,
-    hits_of: Callable[[tuple[Job, ...]], CountHits],
-) -> None:
-    """One batch for every open hypothesis, counted in the order in which it was drawn."""
-    by_part = hypotheses.items.shares_subsets and evaluator.memory is None
-    jobs = _open_jobs(hypotheses, test.drawn, test.number, batch, by_part=by_part)
-    if spec.picked is not None:
-        for job, outputs in evaluator.outputs(hypotheses, jobs):
-            hits = _hits(job.rows, job.inputs, outputs, spec, centre)
-            test.count(job.rows, *hits, spec.picked.accept(outputs[:, 1:]))
-        return
-    for unit, counts in evaluator.summaries(hypotheses, jobs, hits_of):
-        for (rows, _, _), hits in zip(_alike(unit), counts, strict=True):
-            test.count(rows, *hits)
-
-
-Hits = tuple[Bools, Floats, Ints]  # (n, draws) at least as extreme as the observed value, which is (n,), of class (n,)
-
-
-@dataclass(frozen=True, eq=False)
-class CountHits:
-    """Which draws of a unit are at least as extreme as the observed input: a bit of each is all that a test needs."""
-
-    spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
-    centre: Floats | None  # (hypotheses of the unit, outputs)
-    mark: bytes  # of the statistic and the centres of all hypotheses
-
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Hits]:
-        counts: list[Hits] = []
-        first = 0
-        for rows, start, stop in _alike(jobs):
-            within = np.arange(first, first + len(rows))
-            counts.append(_hits(within, within, np.concatenate(outputs[start:stop]), self.spec, self.centre))
-            first += len(rows)
-        return counts
-
-
-def _hits(rows: Ints, inputs: Ints, outputs: Floats, spec: StatisticSpec, centre: Floats | None) -> Hits:
-    statistic, observed, classes = centred_statistic(rows, inputs, outputs, spec, centre)
-    return statistic[:, 1:] >= statistic[:, :1] - spec.margin, observed, classes  # ties count against us: p stays valid
-
-
-def _alike(jobs: Sequence[Job]) -> Iterator[tuple[Ints, int, int]]:
-    """Hypotheses (n,) of jobs that follow each other and are alike, so that they are counted in one go."""
-    stop = 0
-    for _, alike in groupby(jobs, key=attrgetter("round", "draws", "part")):  # a hypothesis is in one job
-        rows = [job.rows for job in alike]
-        yield np.concatenate(rows), stop, stop + len(rows)
-        stop += len(rows)
 
 
 def _open_jobs(hypotheses: Hypotheses, is_open: Bools, number: int, batch: int, *, by_part: bool) -> Iterator[Job]:
@@ -703,9 +660,6 @@ def _open_jobs(hypotheses: Hypotheses, is_open: Bools, number: int, batch: int, 
     ordered = [(one, part) for part in parts for one in wanted] if by_part else product(wanted, parts)
     for (block, span, every), (name, size) in ordered:
         yield Job(block, size, name) if every else partial_job(block, size, name, within[span], rows[span])
-
-
-# No draws: all counterfactuals are listed, or all outcomes known
 
 
 class Outcomes(Protocol):
@@ -787,9 +741,6 @@ def ranked_root(
         yield listed_evidence(spec, job.rows, job.inputs, every, support)
 
 
-# Effects
-
-
 def fresh_effects(
     hypotheses: Hypotheses,
     evaluator: Evaluator,
@@ -814,8 +765,8 @@ def fresh_effects(
             put(job.rows, class_interval(outputs, classes[job.rows], link))
         return effects
 
-    def summary_of(unit: tuple[Job, ...]) -> Intervals:
-        return Intervals(link, tuple(classes[job.rows] for job in unit))
+    def summary_of(unit: tuple[Job, ...]) -> Summary:
+        return partial(class_intervals, classes=tuple(classes[job.rows] for job in unit), link=link)
 
     jobs = (Job(block, draws, "effect", keep=keep) for block, keep in wanted)
     for unit, intervals in evaluator.summaries(hypotheses, jobs, summary_of):
@@ -824,13 +775,11 @@ def fresh_effects(
     return effects
 
 
-@dataclass(frozen=True, eq=False)
-class Intervals:
-    """Effects and their intervals, of each job of a unit."""
-
-    link: str | None
-    classes: tuple[Ints, ...]  # of each job (n,)
-
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Floats, Floats, Floats]]:  # noqa: ARG002
-        pairs = zip(outputs, self.classes, strict=True)
-        return [class_interval(one, classes, self.link) for one, classes in pairs]
+def class_intervals(
+    jobs: tuple[Job, ...],  # noqa: ARG001
+    outputs: tuple[Floats, ...],
+    classes: tuple[Ints, ...],
+    link: str | None,
+) -> list[tuple[Floats, Floats, Floats]]:
+    """Return effects and their intervals, of each job of a unit and the classes (n,) of its hypotheses."""
+    return [class_interval(one, of_job, link) for one, of_job in zip(outputs, classes, strict=True)]
