@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from butfor.tabular.splice import bind_sampler
 from butfor.tabular.table import Table, check_cells, items_of, table_of
 from butfor.types import Array, Batch, InputError, Subset
 from butfor.untrusted import BROKEN, sentence
+
+NO_INPUTS = "the images of this result are no longer where they were; use butfor.load(..., inputs=...)"
 
 
 def _is_context(path: Path) -> bool:
@@ -138,7 +141,7 @@ def _list_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any, input
         if row >= len(names):
             raise ValueError(f"its subset {name!r:.60} is of no input")
         subsets[row].append(Subset(name, read_index(index)))
-    usable = Absent() if sampler is None else sampler if inputs is not None else NoInputs()
+    usable = Absent() if sampler is None else sampler if inputs is not None else Absent(NO_INPUTS)
     if isinstance(record.inputs, ImageInputs):
         from butfor.image.attributes import with_attributes
         from butfor.image.files import check_kept, list_items, region
@@ -188,17 +191,13 @@ def _inputs(given: Any, facts: Facts, images_in: Sequence[str | Path] | None) ->
     return inputs
 
 
+@dataclass(frozen=True)
 class Absent:
-    """In place of a sampler that was not given."""
+    """In place of a sampler that was not given, or whose inputs are gone."""
+
+    why: str = "this result was loaded without its sampler; use butfor.load(path, sampler=...)"
 
     def __call__(self, *_: object) -> Batch:
-        raise InputError("this result was loaded without its sampler; use butfor.load(path, sampler=...)")
+        raise InputError(self.why)
 
     values = __call__
-
-
-class NoInputs:
-    """In place of a sampler whose inputs are gone."""
-
-    def __call__(self, *_: object) -> Batch:
-        raise InputError("the images of this result are no longer where they were; use butfor.load(..., inputs=...)")

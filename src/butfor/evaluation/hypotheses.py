@@ -373,8 +373,6 @@ def listed_block(hypotheses: Hypotheses, block: Block) -> CounterfactualBatch:
     return CounterfactualBatch(Job(block, mass.shape[1], SUPPORT), inputs, values, support=support)
 
 
-# Subsets that are proposed for each input
-
 Overlap = Literal["refuse", "alone"]
 
 

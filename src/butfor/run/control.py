@@ -214,18 +214,8 @@ def calibrated(p: Floats) -> Bools:
     >>> calibrated(np.full((50, 1), 0.01)).tolist(), calibrated(np.linspace(0, 1, 50)[:, None]).tolist()
     ([False], [True])
     """
+    from scipy.special import bdtrc
+
     count, subsets = p.shape
-    tails = [_at_least(count, tail)[(p <= tail).sum(axis=0)] for tail in TAILS]
+    tails = [bdtrc((p <= tail).sum(axis=0) - 1, count, tail) for tail in TAILS]  # P(as many or more), binomial
     return np.asarray(len(TAILS) * np.min(tails, axis=0) > LEVEL / subsets)
-
-
-def _at_least(count: int, chance: float) -> Floats:
-    """P(X >= k) for k = 0 to count, X binomial; scipy.special has it, and takes longer to import than this run takes.
-
-    >>> _at_least(2, 0.5).round(9).tolist()
-    [1.0, 0.75, 0.25]
-    """
-    steps = np.arange(1, count + 1)
-    ways = np.cumsum(np.log((count + 1 - steps) / steps))  # log of count over k
-    logs = count * np.log1p(-chance) + np.concatenate([[0.0], ways + steps * np.log(chance / (1 - chance))])
-    return np.asarray(np.exp(logs)[::-1].cumsum()[::-1])

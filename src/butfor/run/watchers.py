@@ -202,8 +202,8 @@ class Flips:
     """
 
     def __init__(self, size: int, decision: Decision, *, stays: bool = False, together: int = 0) -> None:
-        self.decision, self.look = decision, LookForChanges(decision, together)
-        self.stays, self.together = stays, together
+        self.decision, self.stays, self.together = decision, stays, together
+        self.look = partial(look_for_changes, decision=decision, together=together)
         self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self._rounds = np.zeros((3, size))  # their number, the sums of flips^2 / draws and of draws^2
@@ -257,32 +257,29 @@ class Flips:
         return np.asarray(np.sqrt(np.maximum(beyond, 0.0) / np.maximum(draws - sizes / draws, 1.0)))
 
 
-@dataclass(frozen=True)
-class LookForChanges:
-    """How many draws there are, how many (or which share of what is listed) change the decision, and the nearest."""
+def look_for_changes(
+    hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats, decision: Decision, together: int
+) -> tuple[int, Floats | Ints, NearestChange | None]:
+    """Return how many draws there are, how many (or which share of a list) change the decision, and the nearest.
 
-    decision: Decision
-    together: int = 0  # draws of a round, whose changes are counted by themselves, (n, rounds)
-
-    def __call__(
-        self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats
-    ) -> tuple[int, Floats | Ints, NearestChange | None]:
-        changed, mass = changes(self.decision, outputs, batch.mass), batch.mass
-        if mass is not None:
-            share = (mass * changed).sum(axis=1) / mass.sum(axis=1)
-        else:
-            share = np.add.reduceat(changed, _starts(changed.shape[1], self.together), axis=1, dtype=np.int64)
-        members = np.flatnonzero(changed.any(axis=1))
-        if not members.size:
-            return changed.shape[1], share, None
-        items, subset = hypotheses.items, batch.job.block.subset
-        distance, ways = items.distances(batch.values, changed, subset)
-        best, near = _nearest_of_each_way(changed, distance, ways)
-        pieces = items.take(items.pack(batch.values, best + 1, batch.versions, subset), members)
-        best, near = best[members], near[members]
-        at = members[:, None], best
-        nearest = (members, np.where(near, distance[at], np.inf), ways[at], pieces, outputs[members[:, None], best + 1])
-        return changed.shape[1], share, nearest
+    Changes of so many draws as stand `together` in a round are counted by themselves, (n, rounds).
+    """
+    changed, mass = changes(decision, outputs, batch.mass), batch.mass
+    if mass is not None:
+        share = (mass * changed).sum(axis=1) / mass.sum(axis=1)
+    else:
+        share = np.add.reduceat(changed, _starts(changed.shape[1], together), axis=1, dtype=np.int64)
+    members = np.flatnonzero(changed.any(axis=1))
+    if not members.size:
+        return changed.shape[1], share, None
+    items, subset = hypotheses.items, batch.job.block.subset
+    distance, ways = items.distances(batch.values, changed, subset)
+    best, near = _nearest_of_each_way(changed, distance, ways)
+    pieces = items.take(items.pack(batch.values, best + 1, batch.versions, subset), members)
+    best, near = best[members], near[members]
+    at = members[:, None], best
+    nearest = (members, np.where(near, distance[at], np.inf), ways[at], pieces, outputs[members[:, None], best + 1])
+    return changed.shape[1], share, nearest
 
 
 def _starts(draws: int, together: int) -> list[int]:
