@@ -162,11 +162,11 @@ def _drawn(
         known_blocks, unknown = outcomes.split(hypotheses)
         known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
         hypotheses = replace(hypotheses, blocks=tuple(unknown))
-    sampler = hypotheses.sampler
-    can_list = isinstance(sampler, ListsSupport)
-    lists = {id(subset): can_list and bool(sampler.lists(subset)) for subset in hypotheses.subsets}
-    listed = [block for block in hypotheses.blocks if lists[id(block.subset)]]
-    rest = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if not lists[id(block.subset)]))
+    sampler, can_list = hypotheses.sampler, set[int]()
+    if isinstance(sampler, ListsSupport):
+        can_list = {id(subset) for subset in hypotheses.subsets if sampler.lists(subset)}
+    listed = [block for block in hypotheses.blocks if id(block.subset) in can_list]
+    rest = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if id(block.subset) not in can_list))
     sure = chain(known, exact(hypotheses, evaluator, spec, listed))
     chooser = _Chooser(choice)
     if test.name == "sequential":
@@ -266,8 +266,7 @@ def cluster_of(groups: object, names: Sequence[Any], alike: Ints) -> Ints:
     """The cluster of every input (n,): those that the user puts together, and those that are equal (`alike`, (n,))."""
     if groups is None:
         return alike
-    by_name = isinstance(groups, Mapping)
-    labels = [groups.get(name) for name in names] if by_name else labels_of("groups", groups, "input")
+    labels = list(map(groups.get, names)) if isinstance(groups, Mapping) else labels_of("groups", groups, "input")
     if len(labels) != len(names):
         raise InputError(f"groups has {len(labels)} labels for {len(names)} inputs; give one for each input")
     if any(map(_is_missing, labels)):
