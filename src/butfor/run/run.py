@@ -767,27 +767,6 @@ def _enough(
     tested = np.isin(inputs, np.delete(start.hypotheses.input_of, untested))  # others were skipped
     if settings.enough is None or not tested.any():
         return None, []
-    if reference is not None and reference.keeps is not None:
-        keeps = _kept_columns(start, reference, evaluator, decision, reference_outputs, tested)
-    try:
-        if parts is not None:
-            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, tested, effect)
-        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, tested), []
-    except (InputError, ModelError) as error:  # of a sampler that cannot redraw nearly all of an input
-        if parts is None or isinstance(error, ModelUnreachable):
-            raise
-        return None, [Note("enough-not-drawn", "warning", {"why": str(error)})]
-
-
-def _kept_columns(
-    start: Start,
-    reference: Reference,
-    evaluator: Evaluator,
-    decision: Decision,
-    reference_outputs: Floats | None,
-    tested: Bools,
-) -> Keeps | None:
-    assert reference.keeps is not None
 
     def decided(items: Items) -> Array | None:
         """None: rows of the search are made, not drawn, and no model has to take them."""
@@ -800,8 +779,17 @@ def _kept_columns(
         except ModelError:
             return None
 
-    rows = decision(_outputs_on(reference, evaluator) if reference_outputs is None else reference_outputs)
-    return reference.keeps(decision(start.seen.outputs), rows, start.clusters, tested, decided)
+    if reference is not None and reference.keeps is not None:
+        rows = decision(_outputs_on(reference, evaluator) if reference_outputs is None else reference_outputs)
+        keeps = reference.keeps(decision(start.seen.outputs), rows, start.clusters, tested, decided)
+    try:
+        if parts is not None:
+            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, tested, effect)
+        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, tested), []
+    except (InputError, ModelError) as error:  # of a sampler that cannot redraw nearly all of an input
+        if parts is None or isinstance(error, ModelUnreachable):
+            raise
+        return None, [Note("enough-not-drawn", "warning", {"why": str(error)})]
 
 
 def _root(start: Start, evaluator: Evaluator) -> tuple[Floats | None, list[PartialEvidence], Hypotheses]:

@@ -168,39 +168,39 @@ def _drawn(
     listed = [block for block in hypotheses.blocks if id(block.subset) in can_list]
     rest = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if id(block.subset) not in can_list))
     sure = chain(known, exact(hypotheses, evaluator, spec, listed))
-    chooser = _Chooser(choice)
+
+    def choose(p: Floats, among: Bools) -> Bools:
+        return choice.chosen(p, among)
+
     if test.name == "sequential":
+
+        def learn(p: Floats, among: Bools) -> None:
+            nonlocal choice
+            choice = choice.after_pilot(p, among)
+
+        def waiting(p: Floats, among: Bools, chosen: Bools) -> Bools:
+            return choice.waiting(p, among, chosen)
+
         cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
-        weighted = choice.rule == "adaptive"
-        deep = max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
-        learn, pilot = (chooser.learn, PILOT) if weighted else (None, 0)
-        at_best = choice.in_families if hypotheses.stepwise else None  # parts are few, and their family is large
-        waits = chooser.waiting if hypotheses.layers is not None else None
-        stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
+        stopping = Stopping(
+            h=test.h,
+            cap=cap,
+            choose=choose,
+            deep=max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0,
+            pilot=PILOT if choice.rule == "adaptive" else 0,
+            learn=learn if choice.rule == "adaptive" else None,
+            at_best=choice.in_families if hypotheses.stepwise else None,  # parts are few, and their family is large
+            waits=waiting if hypotheses.layers is not None else None,
+            picked=spec.picked is not None,
+        )
         evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left)
-        return evidence, chooser.choice, interrupted
+        return evidence, choice, interrupted
     if test.early_stop:
         drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
         rejected = meter.set_chosen_rows
-        drawn = early_stop(rest, evaluator, spec, draws, test.delta, chooser, rejected, sure, drops=drops)
+        drawn = early_stop(rest, evaluator, spec, draws, test.delta, choose, rejected, sure, drops=drops)
         return drawn, choice, False
     return irt(rest, evaluator, spec, draws, sure), choice, False
-
-
-class _Chooser:
-    """Rejects what a sequential run can so far; weights are learned once, from its pilot."""
-
-    def __init__(self, choice: Choice) -> None:
-        self.choice = choice
-
-    def __call__(self, p: Floats, among: Bools | None = None) -> Bools:
-        return self.choice.chosen(p, np.ones(len(p), bool) if among is None else among)
-
-    def waiting(self, p: Floats, among: Bools, chosen: Bools) -> Bools:
-        return self.choice.waiting(p, among, chosen)
-
-    def learn(self, p: Floats, among: Bools) -> None:
-        self.choice = self.choice.after_pilot(p, among)
 
 
 def chosen_by(hypotheses: Hypotheses, settings: Settings, done: Performed) -> Bools:
