@@ -194,18 +194,14 @@ def always_alike(hypotheses: Hypotheses) -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """Draw `draws` counterfactuals for the inputs of a block.
-
-    `ask` names the inputs (positions inside the block) to draw for; `keep` those to evaluate of all that were drawn
-    for, and `part` the draws to evaluate: what is kept is then the same whatever else is left out.
-    """
+    """Draw counterfactuals for the inputs of a block; what is evaluated is the same whatever else is left out."""
 
     block: Block
     draws: int
     round: str | int
-    ask: Ints | None = None
-    keep: Ints | None = None
-    part: tuple[int, int] | None = None
+    ask: Ints | None = None  # inputs (positions inside the block) to draw for
+    keep: Ints | None = None  # those to evaluate, of all that are drawn for
+    part: tuple[int, int] | None = None  # the draws to evaluate: first, last
 
     @property
     def members(self) -> Ints:
@@ -250,8 +246,7 @@ def round_sizes(draws: int, most: int) -> list[int]:
     >>> round_sizes(1000, most=4096), round_sizes(1000, most=300)
     ([128, 512, 360], [128, 300, 300, 272])
     """
-    sizes: list[int] = []
-    size = 128
+    sizes, size = list[int](), 128
     while (left := draws - sum(sizes)) > 0:
         sizes.append(min(size, most, left))
         size *= 4

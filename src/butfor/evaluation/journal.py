@@ -422,10 +422,7 @@ class Recording:
             yield number, result
 
     def _key(self, stage: Stage, task: Task) -> bytes:
-        """Return the digest of all that a task computes.
-
-        Digests of stages, items and blocks are kept beside them, so that none takes the identity of another.
-        """
+        """Return the digest of all that a task computes; those of its parts are kept beside them, by identity."""
         if stage.key not in self._stages:
             hypotheses = stage.hypotheses
             if id(hypotheses.items) not in self._items:
@@ -454,10 +451,7 @@ class Recording:
         return made.digest()
 
     def _compare(self, stage: Stage, task: Task, then: TaskResult) -> None:
-        """Evaluate a few inputs of one job again, counterfactuals and all; which is left to chance.
-
-        All draws of the job are made again, since they share a stream, but only those of these inputs are evaluated.
-        """
+        """Draw one job again and evaluate a few of its inputs; which is left to chance."""
         if task.summary is None:
             number = random.randrange(len(task.jobs))
             job, outputs = task.jobs[number], then.outputs[number]

@@ -181,13 +181,8 @@ class WorkerPool:
                 self.workers.reopen()  # stopped or failed: nobody waits for what is under way
 
     def _bundles(self, left: Iterator[tuple[int, Task]]) -> tuple[list[Bundle], list[tuple[int, TaskResult]], bool]:
-        """Return a bundle for each worker, results on the way that are known already, and whether that was all.
-
-        What is left at the end of a stage is shared out evenly: rounds of a sequential test are often small.
-        """
-        new: list[tuple[int, Task]] = []
-        known: list[tuple[int, TaskResult]] = []
-        over = True
+        """Return even bundles, one for each worker, results that are known already, and whether that was all."""
+        new, known, over = list[tuple[int, Task]](), list[tuple[int, TaskResult]](), True
         for number, task in left:
             if task.result is not None:
                 known.append((number, task.result))

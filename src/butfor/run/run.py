@@ -670,10 +670,7 @@ def _answers(
     different: Different,
     reference_outputs: Floats | None,
 ) -> Answers:
-    """The choice, and what is estimated once it is made; an interrupted run gives what it has.
-
-    Effects of hypotheses that are `sure` (H,), all of whose outcomes are known, need no fresh draws.
-    """
+    """The choice, and what is estimated after it; effects that are `sure` (H,), listed in full, need no fresh draws."""
     context, settings, hypotheses = start.context, start.settings, start.hypotheses
     spec, flips, checked = start.spec, start.flips, start.checked
     untested = evaluator.untested(hypotheses.size)
@@ -744,16 +741,14 @@ def _scale(start: Start, reference: Floats | None) -> tuple[Floats, float]:
 
 
 def _ends(start: Start, done: tests.Performed, fresh: Bools) -> Floats | None:
-    """The least and largest effect (2, H) that a probability allows; None of other outputs.
-
-    Effects from `fresh` draws (H,) are of the class that was tested, others of the class with the largest output.
-    """
+    """The least and largest effect (2, H) that a probability allows; None of other outputs."""
     outputs, classes = start.seen.outputs, done.evidence.classes
     known = outputs[np.isfinite(outputs).all(axis=1)]
     if start.settings.link is not None or outputs.shape[1] == 1 or not len(known) or not are_probabilities(known):
         return None
     if start.spec.target.kind == "predicted":
-        classes = np.where(fresh, classes, outputs.argmax(axis=1)[start.hypotheses.input_of])
+        largest = outputs.argmax(axis=1)[start.hypotheses.input_of]
+        classes = np.where(fresh, classes, largest)  # fresh draws are of the class that was tested
     return np.asarray(outputs[start.hypotheses.input_of, classes] - np.array([[1.0], [0.0]]))
 
 
@@ -851,10 +846,7 @@ def _looks_picked(start: Start, reference: Floats | None, declined: bool) -> lis
 
 
 def _judged(context: RunContext, hypotheses: Hypotheses, kept: Kept) -> tuple[Note | None, Bools | None]:
-    """Return what the modality says of the counterfactuals that were kept, and of which hypotheses (H,) they look odd.
-
-    A fault there costs only that.
-    """
+    """Return what the modality says of what was kept, and which hypotheses (H,) look odd; a fault costs only that."""
     try:
         judged = None if context.judge is None else context.judge(hypotheses, kept)
     except Exception as error:  # what is looked at came from a user's sampler

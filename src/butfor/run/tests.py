@@ -480,16 +480,13 @@ def early_stop(
     spec: StatisticSpec,
     draws: int,
     delta: float,
-    choose: Callable[[Floats, Bools], Bools],
-    set_chosen: Callable[[Bools], None],
+    choose: Callable[[Floats, Bools], Bools],  # p-values and the family (H,)
+    set_chosen: Callable[[Bools], None],  # given what is rejected so far
     known: Iterable[PartialEvidence] = (),
     *,
     drops: bool = False,
 ) -> Evidence:
-    """Return the evidence of `EarlyStop`, from the draws of the fixed-K run with the same seed.
-
-    `choose` takes p-values (H,) and the family (H,); `set_chosen` is given what is rejected so far.
-    """
+    """Return the evidence of `EarlyStop`, from the draws of the fixed-K run with the same seed."""
     state = EarlyStop(hypotheses.size, draws, delta, gather("p", hypotheses.size, 0, known), drops, choose)
     total = spec.center + draws  # the pilot draws stand first in the stream, as they do in the fixed-K run
     pilots = _span_jobs(hypotheses, np.ones(hypotheses.size, bool), (0, spec.center), total)
@@ -597,14 +594,11 @@ def sequential(
     evaluator: Evaluator,
     spec: StatisticSpec,
     stopping: Stopping,
-    set_chosen: Callable[[Bools], None],
+    set_chosen: Callable[[Bools], None],  # given what is chosen so far
     known: Iterable[PartialEvidence] = (),
-    expect: Callable[[int], None] | None = None,
+    expect: Callable[[int], None] | None = None,  # given how many draws are left
 ) -> tuple[Evidence, bool]:
-    """Return the evidence of the sequential test, and whether the user interrupted it (Ctrl-C).
-
-    `known` hypotheses need no drawing; `set_chosen` is given what is chosen so far, `expect` how many draws are left.
-    """
+    """Return the evidence of the sequential test, and whether the user interrupted it; `known` ones are not drawn."""
     test, interrupted = Sequential(hypotheses.size, stopping), False
     try:
         for part in known:
@@ -695,10 +689,7 @@ def known_outcomes(
 def exact(
     hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, blocks: list[Block]
 ) -> Iterator[PartialEvidence]:
-    """Yield the p-values of `blocks` whose counterfactuals are listed: each of them is evaluated once (METHODS 9).
-
-    A value that is listed twice is evaluated once: tables need a memory in `evaluator`.
-    """
+    """Yield the p-values of `blocks` whose counterfactuals are listed: each is evaluated once (METHODS 9)."""
     about = info_of(hypotheses.sampler).listed or 64  # how many values are listed is known once that is done
     for job, outputs, support in evaluator.listed(hypotheses, [Job(block, about, SUPPORT) for block in blocks]):
         yield listed_evidence(spec, job.rows, job.inputs, outputs, support)
@@ -749,10 +740,7 @@ def fresh_effects(
     draws: int,
     picked: Picked | None = None,
 ) -> Effects:
-    """Return effects from `draws` new counterfactuals: the draws that selected a hypothesis would flatter it.
-
-    Where inputs were picked by a rule, the counterfactuals are those that it would have picked too.
-    """
+    """Return effects from new draws that `picked` would have picked, too: those that chose a hypothesis flatter it."""
     effects = no_effects(hypotheses.size)
 
     def put(rows: Ints, estimated: tuple[Floats, Floats, Floats]) -> None:
