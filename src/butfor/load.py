@@ -24,13 +24,6 @@ from butfor.untrusted import BROKEN, sentence
 NO_INPUTS = "the images of this result are no longer where they were; use butfor.load(..., inputs=...)"
 
 
-def _is_context(path: Path) -> bool:
-    """Tell a result of contexts, a JSON file, from the zip file of others."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(1) == b"{"
-    return False
-
-
 def load(
     path: str | Path,
     sampler: Any = None,
@@ -74,8 +67,10 @@ def load(
     >>> again.table.equals(result.table)
     True
     """
-    file = Path(path)
-    if _is_context(file):
+    file, first = Path(path), b""
+    with suppress(OSError), file.open("rb") as content:
+        first = content.read(1)
+    if first == b"{":  # a result of contexts, a JSON file; others are zip files
         from butfor.context.result import load as load_context
 
         return load_context(file)  # type: ignore[return-value]

@@ -9,12 +9,13 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from butfor.evaluation.calls import answered
 from butfor.evaluation.items import Items, ListItems, StandIns, TableItems, same
 from butfor.evaluation.samplers import ListsSupport, Sampler, info_of
 from butfor.inference.exact import Support
 from butfor.inference.selection import Layers
 from butfor.streams import stream
-from butfor.types import Array, Batch, Floats, InputError, Ints, Item, ModelError, Subset
+from butfor.types import Array, Batch, Floats, InputError, Ints, Item, Model, ModelError, Subset
 
 BLOCK_VALUES = 2**18  # values of the inputs of one block; fixes the blocks, so it may never follow batch_rows
 ROUND_VALUES = 2**23  # values of the counterfactuals of one round, likewise
@@ -484,16 +485,21 @@ def finest_parts(hypotheses: Hypotheses) -> list[list[Subset]]:
     return parts
 
 
-def with_stand_ins(hypotheses: Hypotheses, bad: Ints) -> Hypotheses:
-    """Put a good input in the place of each bad one: what comes of it is not used."""
-    items, good = hypotheses.items, int(np.setdiff1d(np.arange(len(hypotheses.items)), bad)[0])
+def with_stand_ins(
+    hypotheses: Hypotheses, model: Model, batch_rows: int, describe: Callable[[int], str]
+) -> tuple[Hypotheses, dict[int, str]]:
+    """Put a good input in the place of each that the model fails on; return also their hypotheses, and why."""
+    items, (_, why) = hypotheses.items, answered(hypotheses.items, model, batch_rows, describe)
+    if not why:
+        return hypotheses, {}
+    failed = {row: why[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in why}
+    bad = np.array(sorted(why))
+    good = int(np.setdiff1d(np.arange(len(items)), bad)[0])
     if isinstance(items, TableItems):
         values = items.values.copy()
         values[bad] = values[good]
         values.setflags(write=False)
-        return replace(hypotheses, items=replace(items, values=values))
-    assert isinstance(items, ListItems)
-    blocks = tuple(block for block in hypotheses.blocks if block.start not in set(bad.tolist()))
-    return replace(
-        hypotheses, items=replace(items, inputs=StandIns(items.inputs, frozenset(bad.tolist()), good)), blocks=blocks
-    )
+        return replace(hypotheses, items=replace(items, values=values)), failed
+    blocks = tuple(block for block in hypotheses.blocks if block.start not in why)
+    inputs = StandIns(items.inputs, frozenset(why), good)
+    return replace(hypotheses, items=replace(items, inputs=inputs), blocks=blocks), failed

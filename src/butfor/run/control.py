@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from butfor.evaluation.calls import answered, probe
+from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator, Watcher
 from butfor.evaluation.hypotheses import Hypotheses, with_stand_ins
 from butfor.inference.decisions import Decision
@@ -89,13 +89,11 @@ def control(
     stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
     width = len(hypotheses.subset_names)
     choice = choice_of(hypotheses, stopping, np.arange(len(hypotheses.items)))
-    failed = dict[int, str]()
+    failed, name = dict[int, str](), "row {} of the reference".format
     if evaluator.tolerance.skip:
-        _, bad = answered(hypotheses.items, evaluator.direct, evaluator.batch_rows, "row {} of the reference".format)
+        hypotheses, failed = with_stand_ins(hypotheses, evaluator.direct, evaluator.batch_rows, name)
         evaluator.counter.count_evaluated(len(hypotheses.items))
-        failed = {row: bad[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in bad}
-        hypotheses = with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
-    seen = probe(evaluator.direct, hypotheses.items, evaluator.batch_rows, "row {} of the reference".format)
+    seen = probe(evaluator.direct, hypotheses.items, evaluator.batch_rows, name)
     evaluator.counter.count_evaluated(seen.rows)
     control_spec = replace(spec, picked=None, rounding=seen.rounding, center=min(spec.center, quiet.test.center or 16))
     first = FirstDraws(hypotheses.size, spec.target, settings.link, seen.rounding, averaged)

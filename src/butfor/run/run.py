@@ -272,10 +272,8 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
     size = settings.options.batch_rows or context.batch_rows
     failed, n_evaluations = dict[int, str](), 0
     if tolerance.skip:
-        _, bad = answered(hypotheses.items, kept.model, size, context.describe)
         n_evaluations = len(hypotheses.items)
-        failed = {row: bad[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in bad}
-        hypotheses = with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
+        hypotheses, failed = with_stand_ins(hypotheses, kept.model, size, context.describe)
     seen = probe(model, hypotheses.items, size, context.describe)
     spec, target, names = _statistic(context, settings, seen)
     flips = decisions.watch_decisions(hypotheses, settings, seen.outputs, decides=context.wrapped.decides)
