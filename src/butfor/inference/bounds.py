@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from butfor.inference.adaptive import SLACK
 from butfor.inference.guarantees import check_p
-from butfor.types import Floats, InputError, Ints
+from butfor.types import Floats, InputError, Ints, between
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +42,7 @@ def simes_bounds(p: ArrayLike, confidence: float = 0.95) -> Bounds:
     >>> bounds([0, 1, 2]), bounds([2, 3, 4]), bounds([3, 4])
     (3, 1, 0)
     """
-    p = check_p(p)
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence!r}; 0.95 is a common choice")
+    p, confidence = check_p(p), between("confidence", confidence, "0.95 is a common choice")
     a = (1 - confidence) * SLACK  # a p-value equal to its threshold in exact arithmetic is at most it here too
     # h = max{i : i p_(m-i+j) > j a for all j = 1..i}: Simes accepts some i hypotheses, namely the i largest p-values.
     # If it accepts the i largest it accepts the i - 1 largest: j a / (i - 1) <= (j + 1) a / i < p_(m-i+1+j) as j < i.
