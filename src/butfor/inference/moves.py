@@ -68,10 +68,6 @@ class MeanChange:
         seen, ends = (np.where(down, -pair[::-1], pair) for pair in (self.seen, self.ends))
         return replace(self, mean=np.where(down, -self.mean, self.mean), seen=seen, ends=ends)
 
-    def drawn(self, draws: Ints) -> MeanChange:
-        """Return the same changes as if so many draws had been made; 0: all that there are."""
-        return replace(self, draws=draws)
-
     def take(self, rows: Ints) -> MeanChange:
         parts = {name: value[..., rows] for name, value in vars(self).items()}
         return MeanChange(**parts)
@@ -173,9 +169,6 @@ class BoundedChange:
             np.where(down, -self.ends[::-1], self.ends),
         )
         return replace(self, changes=changes, mean=np.where(down, -self.mean, self.mean), ends=ends)
-
-    def drawn(self, draws: Ints) -> BoundedChange:
-        return replace(self, draws=draws)
 
     def take(self, rows: Ints) -> BoundedChange:
         parts = (self.changes[rows], self.draws[rows], self.mean[rows], self.ends[:, rows], self.weight[rows])

@@ -56,9 +56,6 @@ class FlipContrast:
     def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats:
         return self.bounds(alpha, fit_alpha)[0]
 
-    def drawn(self, draws: Ints) -> FlipContrast:
-        return FlipContrast(self.other.drawn(draws), self.kept.drawn(draws))
-
     def take(self, rows: Ints) -> FlipContrast:
         return FlipContrast(self.other.take(rows), self.kept.take(rows))
 

@@ -103,7 +103,7 @@ def decide(
         _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap, known), "decision", first)
     counted = shares()
     if different is not None:
-        counted = counted.drawn(np.minimum(counted.draws, different))
+        counted = replace(counted, draws=np.minimum(counted.draws, different))
     low, high = rule.bounds(counted)
     return Decided(
         share=counted.share,
@@ -182,7 +182,7 @@ def draw_given(
         deciding = np.zeros_like(moving)
         if flips is not None:
             shares = flips.shares(error)
-            shares = shares if counts is None else shares.drawn(np.minimum(shares.draws, counts))
+            shares = shares if counts is None else replace(shares, draws=np.minimum(shares.draws, counts))
             deciding = (np.nan_to_num(shares.share) > settings.level) & (shares.draws > 0)
             deciding &= ~by_flips.established(shares)
         return deciding, moving
