@@ -17,7 +17,7 @@ from butfor.results.io import GIVE, Facts, checked, counterfactual_arrays, read_
 from butfor.results.record import ImageInputs, TableInputs, TextInputs
 from butfor.results.result import Result
 from butfor.tabular.splice import bind_sampler
-from butfor.tabular.table import Table, check_cells, items_of, table_of
+from butfor.tabular.table import check_cells, items_of, table_of
 from butfor.types import Array, Batch, InputError, Subset
 from butfor.untrusted import BROKEN, sentence
 
@@ -100,16 +100,7 @@ def _table_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any) -> H
         raise ValueError("its table of inputs is missing")
     table = table_of(record.inputs, arrays["inputs"], facts.input_names)
     subsets = [Subset(name, np.array(index), key) for name, index, key in facts.subsets]
-    _check_table(table, subsets, arrays)
-    fitted: Sampler = Absent()
-    if sampler is not None:
-        shown = table.show(table.values, np.arange(len(table.values)))
-        table, fitted = bind_sampler(shown, sampler)
-    return table_hypotheses(items_of(table), table.index, subsets, fitted, record.seed)
-
-
-def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Array]) -> None:
-    """Columns, subsets and the counterfactuals that were kept fit each other, and every cell its column."""
+    # columns, subsets and the counterfactuals that were kept fit each other, and every cell its column
     width = table.values.shape[1]
     labels = width if table.labels is None else len(table.labels)
     if not width or {len(table.columns), len(table.kinds), labels} != {width}:
@@ -126,6 +117,11 @@ def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Arra
         if pieces.dtype.kind != "f" or pieces.ndim != 2 or pieces.shape[-1:] != index.shape:
             raise ValueError(f"the counterfactuals of hypothesis {row} are {pieces.dtype} of shape {pieces.shape}")
         check_cells(table, pieces, index)
+    fitted: Sampler = Absent()
+    if sampler is not None:
+        shown = table.show(table.values, np.arange(len(table.values)))
+        table, fitted = bind_sampler(shown, sampler)
+    return table_hypotheses(items_of(table), table.index, subsets, fitted, record.seed)
 
 
 def _list_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: Sequence[Any] | None) -> Hypotheses:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
@@ -93,7 +95,11 @@ def smallest_sets(keeps: Keeps, evaluator: Evaluator, decision: Decision, settin
                 enough = bool(decided.necessary[row] and beyond_base)
                 tried.append(KeptSet(i, kept[row], float(decided.share[row]), lower, float(decided.high[row]), enough))
                 open_inputs[i] &= not enough
-    return Sets(settings.enough, keeps.base.share, low, high, tuple(_telling(tried)), keeps.pooled)
+    telling: list[KeptSet] = []  # the confirmed sets of each input, the surest first, or that which comes nearest
+    for _, sets in groupby(sorted(tried, key=lambda one: (one.input, -one.stay, one.columns)), attrgetter("input")):
+        ordered = list(sets)
+        telling += [one for one in ordered if one.enough] or ordered[:1]
+    return Sets(settings.enough, keeps.base.share, low, high, tuple(telling), keeps.pooled)
 
 
 def spent_on(share: float, family: int, families: int, confirmed: int) -> float:
@@ -107,16 +113,6 @@ def spent_on(share: float, family: int, families: int, confirmed: int) -> float:
     (0.05, 0.01875)
     """
     return share * (family + confirmed) / families
-
-
-def _telling(tried: Sequence[KeptSet]) -> Iterator[KeptSet]:
-    """The confirmed sets of each input, the surest first; where there is none the one that keeps it most often."""
-    by_input: dict[int, list[KeptSet]] = {}
-    for one in tried:
-        by_input.setdefault(one.input, []).append(one)
-    for _, sets in sorted(by_input.items()):
-        ordered = sorted(sets, key=lambda one: (-one.stay, one.columns))
-        yield from [one for one in ordered if one.enough] or ordered[:1]
 
 
 SEARCH_DRAWS = 4

@@ -42,6 +42,7 @@ from butfor.evaluation.workers import asked_where, opened, worker_states
 from butfor.inference.decisions import Decision
 from butfor.inference.effects import Effects, Estimates
 from butfor.inference.features import LEAST_INPUTS, Features, Fit, features
+from butfor.inference.guarantees import P_RULES
 from butfor.inference.selection import Choice
 from butfor.inference.sequential import first_batch
 from butfor.inference.statistics import (
@@ -862,9 +863,6 @@ def _notes(context: RunContext) -> Sequence[Note | str]:
         return [Note("no-sampler-notes", "info", {"error": type(error).__name__, "why": str(error)})]
 
 
-RULES = ("bh", "by", "holm", "bonferroni")
-
-
 def check_zoom(proposer: Proposer, settings: Settings) -> None:
     """Refuse a test or a rule that cannot go from coarse to fine: what is not drawn must count as p = 1."""
     if not isinstance(proposer, ProposesTree):
@@ -875,8 +873,8 @@ def check_zoom(proposer: Proposer, settings: Settings) -> None:
             f"zoom needs p-values, since what is not drawn counts as p = 1, got test={test.name!r}; use "
             "test='sequential', or 'irt' without early_stop"
         )
-    if settings.rule not in RULES:
-        raise InputError(f"zoom takes one of the rules {', '.join(RULES)}, got rule={settings.rule!r}; use 'bh'")
+    if settings.rule not in P_RULES:
+        raise InputError(f"zoom takes one of the rules {', '.join(P_RULES)}, got rule={settings.rule!r}; use 'bh'")
 
 
 def with_layers(hypotheses: Hypotheses, proposer: Proposer, conclusions: Proposed) -> Hypotheses:
