@@ -152,7 +152,13 @@ def _chosen(
     for file, result in zip(files, results, strict=True):
         rule = _rule(result, rule) if settings is None else rule
         assert rule is not None
-        here = _settings(result, rule)
+        kind = result.evidence.kind
+        here = {name: getattr(result.record, name) for name in SETTINGS} | {
+            "evidence": kind,
+            "draws": result.record.draws if kind == "w" else None,  # rivals of a few-shot competition
+            "zoom": result.hypotheses.layers is not None,
+            "subsets": result.subset_names if rule.startswith("adaptive") else None,  # weights are of subsets
+        }
         settings = here if settings is None else settings
         for name, value in settings.items():
             if here[name] != value:
@@ -201,18 +207,6 @@ def _rule(result: Result, rule: str | None) -> str:
     if result.choice is None or result.record.delta is not None:
         raise InputError("a run with early_stop=True stopped drawing once its own choice was settled; run it without")
     return rule
-
-
-def _settings(result: Result, rule: str) -> dict[str, Any]:
-    """Return what all results must have in common."""
-    kind = result.evidence.kind
-    return {
-        **{name: getattr(result.record, name) for name in SETTINGS},
-        "evidence": kind,
-        "draws": result.record.draws if kind == "w" else None,  # rivals of a few-shot competition
-        "zoom": result.hypotheses.layers is not None,
-        "subsets": result.subset_names if rule.startswith("adaptive") else None,  # weights are of subsets
-    }
 
 
 def _evidence(result: Result, rule: str, hypotheses: int, inputs: int) -> dict[str, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,11 @@ from butfor.results.io import GIVE, Facts, checked, counterfactual_arrays, read_
 from butfor.results.record import ImageInputs, TableInputs, TextInputs
 from butfor.results.result import Result
 from butfor.tabular.splice import bind_sampler
-from butfor.tabular.table import Table, check_cells, items_of, table_of
+from butfor.tabular.table import check_cells, items_of, table_of
 from butfor.types import Array, Batch, InputError, Subset
 from butfor.untrusted import BROKEN, sentence
 
-
-def _is_context(path: Path) -> bool:
-    """Tell a result of contexts, a JSON file, from the zip file of others."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(1) == b"{"
-    return False
+NO_INPUTS = "the images of this result are no longer where they were; use butfor.load(..., inputs=...)"
 
 
 def load(
@@ -71,8 +67,10 @@ def load(
     >>> again.table.equals(result.table)
     True
     """
-    file = Path(path)
-    if _is_context(file):
+    file, first = Path(path), b""
+    with suppress(OSError), file.open("rb") as content:
+        first = content.read(1)
+    if first == b"{":  # a result of contexts, a JSON file; others are zip files
         from butfor.context.result import load as load_context
 
         return load_context(file)  # type: ignore[return-value]
@@ -102,16 +100,7 @@ def _table_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any) -> H
         raise ValueError("its table of inputs is missing")
     table = table_of(record.inputs, arrays["inputs"], facts.input_names)
     subsets = [Subset(name, np.array(index), key) for name, index, key in facts.subsets]
-    _check_table(table, subsets, arrays)
-    fitted: Sampler = Absent()
-    if sampler is not None:
-        shown = table.show(table.values, np.arange(len(table.values)))
-        table, fitted = bind_sampler(shown, sampler)
-    return table_hypotheses(items_of(table), table.index, subsets, fitted, record.seed)
-
-
-def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Array]) -> None:
-    """Columns, subsets and the counterfactuals that were kept fit each other, and every cell its column."""
+    # columns, subsets and the counterfactuals that were kept fit each other, and every cell its column
     width = table.values.shape[1]
     labels = width if table.labels is None else len(table.labels)
     if not width or {len(table.columns), len(table.kinds), labels} != {width}:
@@ -128,6 +117,11 @@ def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Arra
         if pieces.dtype.kind != "f" or pieces.ndim != 2 or pieces.shape[-1:] != index.shape:
             raise ValueError(f"the counterfactuals of hypothesis {row} are {pieces.dtype} of shape {pieces.shape}")
         check_cells(table, pieces, index)
+    fitted: Sampler = Absent()
+    if sampler is not None:
+        shown = table.show(table.values, np.arange(len(table.values)))
+        table, fitted = bind_sampler(shown, sampler)
+    return table_hypotheses(items_of(table), table.index, subsets, fitted, record.seed)
 
 
 def _list_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: Sequence[Any] | None) -> Hypotheses:
@@ -138,7 +132,7 @@ def _list_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any, input
         if row >= len(names):
             raise ValueError(f"its subset {name!r:.60} is of no input")
         subsets[row].append(Subset(name, read_index(index)))
-    usable = Absent() if sampler is None else sampler if inputs is not None else NoInputs()
+    usable = Absent() if sampler is None else sampler if inputs is not None else Absent(NO_INPUTS)
     if isinstance(record.inputs, ImageInputs):
         from butfor.image.attributes import with_attributes
         from butfor.image.files import check_kept, list_items, region
@@ -188,17 +182,13 @@ def _inputs(given: Any, facts: Facts, images_in: Sequence[str | Path] | None) ->
     return inputs
 
 
+@dataclass(frozen=True)
 class Absent:
-    """In place of a sampler that was not given."""
+    """In place of a sampler that was not given, or whose inputs are gone."""
+
+    why: str = "this result was loaded without its sampler; use butfor.load(path, sampler=...)"
 
     def __call__(self, *_: object) -> Batch:
-        raise InputError("this result was loaded without its sampler; use butfor.load(path, sampler=...)")
+        raise InputError(self.why)
 
     values = __call__
-
-
-class NoInputs:
-    """In place of a sampler whose inputs are gone."""
-
-    def __call__(self, *_: object) -> Batch:
-        raise InputError("the images of this result are no longer where they were; use butfor.load(..., inputs=...)")

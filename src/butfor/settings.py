@@ -38,6 +38,11 @@ class Procedure:
     delta: float = 0.01
     scale: Literal["shrunk"] | None = None
 
+    def __post_init__(self) -> None:
+        for name, least in (("draws", 2 if self.name == "few-shot" else 1), ("center", 1), ("h", 1)):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, whole(name, value, least))
+
     def draws_for(self, hypotheses: int, rule: str, alpha: float) -> int:
         """Draws per hypothesis; for the sequential test the most it may take."""
         if self.draws is not None:
@@ -58,12 +63,6 @@ class Procedure:
         needed = alternative == "two-sided" or (self.name in ("sequential", "irt") and predicted)
         default = 1 if self.name == "osft" else 16  # 1 is the paper's
         return (default if self.center is None else self.center) if needed else 0
-
-
-def _check_min_effect(least: object) -> None:
-    number = isinstance(least, int | float | np.number) and not isinstance(least, bool)
-    if not number or not 0 <= float(least) < np.inf:  # type: ignore[arg-type]
-        raise InputError(f"min_effect must be a number of at least 0, got {least!r}")
 
 
 def irt(
@@ -88,13 +87,8 @@ def irt(
     >>> irt(99, early_stop=True).delta
     0.01
     """
-    return Procedure(
-        "irt",
-        draws=None if draws is None else whole("draws", draws, 1),
-        center=None if center is None else whole("center", center, 1),
-        early_stop=bool(early_stop),
-        delta=0.0 if delta == 0 else between("delta", delta, "0.01 is the default; or give 0, which always agrees"),
-    )
+    delta = 0.0 if delta == 0 else between("delta", delta, "0.01 is the default; or give 0, which always agrees")
+    return Procedure("irt", draws, center, early_stop=bool(early_stop), delta=delta)
 
 
 def sequential(h: int = 10, *, draws: int | None = None, center: int | None = None) -> Procedure:
@@ -116,12 +110,7 @@ def sequential(h: int = 10, *, draws: int | None = None, center: int | None = No
     >>> sequential(h=20).name
     'sequential'
     """
-    return Procedure(
-        "sequential",
-        draws=None if draws is None else whole("draws", draws, 1),
-        center=None if center is None else whole("center", center, 1),
-        h=whole("h", h, 1),
-    )
+    return Procedure("sequential", draws, center, h)
 
 
 def few_shot(draws: int | None = None, *, scale: Literal["shrunk"] | None = None) -> Procedure:
@@ -143,7 +132,7 @@ def few_shot(draws: int | None = None, *, scale: Literal["shrunk"] | None = None
     5
     """
     one_of("scale", scale, (None, "shrunk"))
-    return Procedure("few-shot", draws=None if draws is None else whole("draws", draws, 2), scale=scale)
+    return Procedure("few-shot", draws, scale=scale)
 
 
 def osft(*, center: int | None = None) -> Procedure:
@@ -163,7 +152,7 @@ def osft(*, center: int | None = None) -> Procedure:
     >>> osft().draws
     1
     """
-    return Procedure("osft", draws=1, center=None if center is None else whole("center", center, 1))
+    return Procedure("osft", draws=1, center=center)
 
 
 BY_NAME: dict[str, Callable[[], Procedure]] = {"irt": irt, "sequential": sequential, "few-shot": few_shot, "osft": osft}
@@ -171,7 +160,9 @@ BY_NAME: dict[str, Callable[[], Procedure]] = {"irt": irt, "sequential": sequent
 
 def procedure(test: object, draws: object = None) -> Procedure:
     """A test by its name or as it is, with the draws that were asked for beside it."""
-    if not isinstance(test, Procedure):
+    if isinstance(test, Procedure):
+        made = test
+    else:
         if test in BY_NAME.values():
             raise InputError(
                 "test is a function of butfor; call it: test=butfor.irt(), sequential(), few_shot(), osft()"
@@ -179,8 +170,6 @@ def procedure(test: object, draws: object = None) -> Procedure:
         name = test.replace("_", "-") if isinstance(test, str) else test
         one_of("test", name, get_args(TestName))
         made = BY_NAME[str(name)]()
-    else:
-        made = test
     if draws is None:
         return made
     if made.name == "osft":
@@ -189,10 +178,10 @@ def procedure(test: object, draws: object = None) -> Procedure:
                 f"test='osft' takes one draw, got draws={draws!r}; use test='few-shot' or 'sequential' for more"
             )
         return made
-    count = whole("draws", draws, 2 if made.name == "few-shot" else 1)
-    if isinstance(test, Procedure) and test.draws not in (None, count):
-        raise InputError(f"draws={count} but the test has draws={test.draws}; give it once")
-    return replace(made, draws=count)
+    asked = replace(made, draws=draws)  # type: ignore[arg-type]  # refuses what is no number of draws
+    if made.draws not in (None, asked.draws):
+        raise InputError(f"draws={asked.draws} but the test has draws={made.draws}; give it once")
+    return asked
 
 
 FEW_INPUTS = 10  # below this few-shot promises nothing
@@ -408,8 +397,9 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, bool | np.bool_):
                 raise InputError(f"{name} must be True or False, got {value!r}")
-        if self.min_effect is not None:
-            _check_min_effect(self.min_effect)
+        number = isinstance(self.min_effect, int | float | np.number) and not isinstance(self.min_effect, bool)
+        if self.min_effect is not None and not (number and 0 <= float(self.min_effect) < np.inf):
+            raise InputError(f"min_effect must be a number of at least 0, got {self.min_effect!r}")
         if self.groups is not None and not isinstance(self.groups, Mapping):
             labels_of("groups", self.groups, "input")
         if self.reference_groups is not None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from butfor import explain, tabular
-from butfor.run.overlap import SequentialCounts, expected_overlap, overlap_note, simulated
+from butfor.run.overlap import expected_overlap, overlap_note, simulated
 from butfor.simulate.tables import independent
 
 ERROR = 0.05  # of the expected overlap, on average over seeds
@@ -45,8 +45,7 @@ def test_the_expected_overlap_is_that_of_other_seeds(noise, scale, alternative):
 
 
 def test_far_from_the_threshold_all_come_again():
-    counts = SequentialCounts(np.array([5000, 5000, 12]), np.array([0, 0, 10]), 10, 10_000)
-    p = np.array(list(simulated(counts)))
+    p = np.array(list(simulated(np.array([5000, 5000, 12]), np.array([0, 0, 10]), 10, 10_000)))
     assert (p[:, :2] < 0.01).mean() > 0.95
     assert (p[:, 2] > 0.3).all()
 
@@ -55,7 +54,7 @@ def test_those_chosen_at_the_threshold_are_not_taken_at_their_luck():
     """All have a rate of .01, some were lucky: the next time they are as the others."""
     rng = np.random.default_rng(0)
     last = rng.negative_binomial(10, 0.01, 500) + 10
-    p = np.array(list(simulated(SequentialCounts(last, np.full(500, 10), 10, 100_000))))
+    p = np.array(list(simulated(last, np.full(500, 10), 10, 100_000)))
     lucky = last > np.quantile(last, 0.95)
     assert p[:, lucky].mean() == pytest.approx(p[:, ~lucky].mean(), rel=0.15)
 

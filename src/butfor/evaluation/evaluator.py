@@ -50,10 +50,7 @@ Summary = Callable[[tuple[Job, ...], tuple[Floats, ...]], Any]
 
 
 class Watcher(Protocol):
-    """Is given numbers of every job of a run, in order.
-
-    `look` makes them where the counterfactuals are drawn; None: the watcher needs no more.
-    """
+    """Is given numbers of every job of a run, in order: `look` makes them where draws are made; None: no more."""
 
     @property
     def look(self) -> Extract | None: ...
@@ -70,14 +67,11 @@ class Tolerance:
 
 @dataclass
 class Memory:
-    """Outputs on the observed inputs (n, outputs), and on counterfactuals by hypothesis and value of the subset.
+    """Answers of the model: on the observed inputs, and on draws of subsets whose draws come again."""
 
-    Only subsets whose draws repeat are remembered: continuous draws never come again.
-    """
-
-    observed: Floats
+    observed: Floats  # (n, outputs)
     subsets: frozenset[str]
-    known: dict[int, dict[bytes, Floats]] = field(default_factory=dict)
+    known: dict[int, dict[bytes, Floats]] = field(default_factory=dict)  # by hypothesis and value of the subset
     count: int = 0
 
     def of(self, jobs: Iterable[Job]) -> dict[int, dict[bytes, Floats]]:
@@ -137,17 +131,14 @@ class Buffer(threading.local):
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The part that all tasks of a stage share: it is large, so it travels to a worker once.
-
-    `observed` (n, outputs) are the outputs on the inputs, for subsets whose draws are `repeating`.
-    """
+    """The part that all tasks of a stage share: it is large, so it travels to a worker once."""
 
     hypotheses: Hypotheses  # without its blocks: they come with the jobs
     model: Model
     batch_rows: int
     n_outputs: int
-    repeating: frozenset[str] = frozenset()
-    observed: Floats | None = None
+    repeating: frozenset[str] = frozenset()  # subsets whose draws come again
+    observed: Floats | None = None  # (n, outputs) on the inputs, for those subsets
     tolerance: Tolerance = field(default_factory=Tolerance)
     buffer: Buffer = field(default_factory=Buffer)
 
@@ -203,21 +194,17 @@ class Serial:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A model, how many rows it is given at a time, and how many outputs it has; who counts and watches its rows.
-
-    `memory` is for samplers whose draws repeat: answers already given over a run. `failed` has the hypotheses that go
-    untested, and why.
-    """
+    """A model, how many rows it is given at a time, and how many outputs it has; who counts and watches its rows."""
 
     model: Model
     batch_rows: int
     n_outputs: int
     counter: Meter = field(default_factory=lambda: Meter(silent, 0))
-    memory: Memory | None = None
+    memory: Memory | None = None  # answers already given over a run, of samplers whose draws repeat
     watchers: tuple[Watcher, ...] = ()
     engine: Engine = field(default_factory=Serial)
     tolerance: Tolerance = field(default_factory=Tolerance)
-    failed: dict[int, str] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)  # hypotheses that go untested, and why
     buffer: Buffer = field(default_factory=Buffer)
     remembered: Model | None = None  # the model as it is called outside of tasks, where its answers are kept
 
@@ -245,10 +232,7 @@ class Evaluator:
     def summaries(
         self, hypotheses: Hypotheses, jobs: Iterable[Job], summary_of: Callable[[tuple[Job, ...]], Summary]
     ) -> Iterator[tuple[tuple[Job, ...], Any]]:
-        """Yield jobs that are evaluated together, and a summary of their outputs, which is made where they are.
-
-        `summary_of` gives the function that does so for these jobs, with all that it needs and no more: it travels.
-        """
+        """Yield jobs that are evaluated together, and what `summary_of` them makes where their outputs are."""
         for task, result in self._results(hypotheses, jobs, summary_of):
             yield task.jobs, result.summary
 
@@ -404,10 +388,7 @@ def draw_task(stage: Stage, task: Task) -> None:
 
 
 def _sample(seed: int, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> tuple[int, Ints, Floats]:
-    """Return outputs of a few inputs of one job: a run that goes on compares them with what the model returns then.
-
-    Every job is as likely as any other, and so is every input of it: a fixed step from a random start.
-    """
+    """Return outputs of a few inputs of one job, any as likely: a run that goes on compares them with those it gets."""
     first = jobs[0]
     hashed = crc32(repr((seed, first.block.subset.name, first.round, int(first.rows[0]))).encode("utf-8", "replace"))
     start, number = divmod(hashed, len(jobs))
@@ -506,18 +487,15 @@ class _Calls:
 
     def _evaluate(self, work: Work) -> None:
         """Evaluate batches of any size, as many rows to a call as it may have."""
-        if isinstance(self.items, TableItems):
-            self._evaluate_rows(self.items.values, work)
-        else:
+        if not isinstance(self.items, TableItems):
             self._evaluate_items(work)
-
-    def _evaluate_rows(self, table: Array, work: Work) -> None:
+            return
         outs = {id(batch): out for batch, out in work}
         buffer = self.stage.buffer
         for pieces in _row_packs([batch for batch, _ in work], self.stage.batch_rows):
             sources = _sources(pieces)
-            rows = buffer.rows(len(sources), table)
-            np.take(table, sources, axis=0, out=rows, mode="clip")
+            rows = buffer.rows(len(sources), self.items.values)
+            np.take(self.items.values, sources, axis=0, out=rows, mode="clip")
             spans = [*pairwise([0, *accumulate(stop - start for _, start, stop in pieces)])]
             for (batch, start, stop), (first, last) in zip(pieces, spans, strict=True):
                 rows[first:last, batch.job.block.columns] = batch.values[start:stop]
@@ -598,10 +576,7 @@ def _row_packs(batches: list[CounterfactualBatch], batch_rows: int) -> Iterator[
 
 
 def _item_packs(work: Work, batch_rows: int) -> Iterator[list[tuple[CounterfactualBatch, Floats, list[Hashable]]]]:
-    """Yield batches with at most `batch_rows` different items together, with keys of the items; a larger one alone.
-
-    Texts differ by their characters; anything else is taken to differ.
-    """
+    """Yield batches of at most `batch_rows` different items together, with keys; texts differ by their characters."""
     pack: list[tuple[CounterfactualBatch, Floats, list[Hashable]]] = []
     different: set[Hashable] = set()
     for batch, out in work:

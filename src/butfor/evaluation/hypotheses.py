@@ -9,12 +9,13 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from butfor.evaluation.calls import answered
 from butfor.evaluation.items import Items, ListItems, StandIns, TableItems, same
 from butfor.evaluation.samplers import ListsSupport, Sampler, info_of
 from butfor.inference.exact import Support
 from butfor.inference.selection import Layers
 from butfor.streams import stream
-from butfor.types import Array, Batch, Floats, InputError, Ints, Item, ModelError, Subset
+from butfor.types import Array, Batch, Floats, InputError, Ints, Item, Model, ModelError, Subset
 
 BLOCK_VALUES = 2**18  # values of the inputs of one block; fixes the blocks, so it may never follow batch_rows
 ROUND_VALUES = 2**23  # values of the counterfactuals of one round, likewise
@@ -92,7 +93,6 @@ class Hypotheses:
         return f"subset {block.subset.name!r}" + ("" if self.items.shares_subsets else f" of input {block.key!r}")
 
     def block_of(self, row: int) -> Block:
-        """Return the block of a hypothesis."""
         if not self.items.shares_subsets:
             return self.blocks[row]  # one block for each: searching 100,000 of them would take longer than drawing
         return self.blocks[int(self._block_numbers[row])]
@@ -195,18 +195,14 @@ def always_alike(hypotheses: Hypotheses) -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """Draw `draws` counterfactuals for the inputs of a block.
-
-    `ask` names the inputs (positions inside the block) to draw for; `keep` those to evaluate of all that were drawn
-    for, and `part` the draws to evaluate: what is kept is then the same whatever else is left out.
-    """
+    """Draw counterfactuals for the inputs of a block; what is evaluated is the same whatever else is left out."""
 
     block: Block
     draws: int
     round: str | int
-    ask: Ints | None = None
-    keep: Ints | None = None
-    part: tuple[int, int] | None = None
+    ask: Ints | None = None  # inputs (positions inside the block) to draw for
+    keep: Ints | None = None  # those to evaluate, of all that are drawn for
+    part: tuple[int, int] | None = None  # the draws to evaluate: first, last
 
     @property
     def members(self) -> Ints:
@@ -251,8 +247,7 @@ def round_sizes(draws: int, most: int) -> list[int]:
     >>> round_sizes(1000, most=4096), round_sizes(1000, most=300)
     ([128, 512, 360], [128, 300, 300, 272])
     """
-    sizes: list[int] = []
-    size = 128
+    sizes, size = list[int](), 128
     while (left := draws - sum(sizes)) > 0:
         sizes.append(min(size, most, left))
         size *= 4
@@ -301,11 +296,6 @@ class CounterfactualBatch:
         return len(self.inputs) * self.versions
 
 
-def draw_all(hypotheses: Hypotheses, jobs: Iterable[Job]) -> Iterator[CounterfactualBatch]:
-    """Yield the counterfactuals of many jobs."""
-    return (draw(hypotheses, job) for job in jobs)
-
-
 def draw(hypotheses: Hypotheses, job: Job) -> CounterfactualBatch:
     """Draw the counterfactuals of one job; again gives the same bits."""
     block, items, watch = job.block, hypotheses.items, hypotheses.watch
@@ -350,11 +340,6 @@ def redraw(hypotheses: Hypotheses, row: int, count: int, sizes: Sequence[int], s
 FULL = 1e-9  # a list that leaves no more than this unlisted claims all mass
 
 
-def listing_job(hypotheses: Hypotheses, block: Block) -> Job:
-    """Return the job that lists a block; how many values that gives is known once it is done."""
-    return Job(block, info_of(hypotheses.sampler).listed or 64, SUPPORT)
-
-
 def listed_block(hypotheses: Hypotheses, block: Block) -> CounterfactualBatch:
     """Return the counterfactuals that the sampler lists for the inputs of a block, with their support."""
     items, sampler, name = hypotheses.items, hypotheses.sampler, f"support of {hypotheses.name_of(block)}"
@@ -383,8 +368,6 @@ def listed_block(hypotheses: Hypotheses, block: Block) -> CounterfactualBatch:
     support = Support(mass, beside, items.likely(inputs, drawn, mass))
     return CounterfactualBatch(Job(block, mass.shape[1], SUPPORT), inputs, values, support=support)
 
-
-# Subsets that are proposed for each input
 
 Overlap = Literal["refuse", "alone"]
 
@@ -502,16 +485,21 @@ def finest_parts(hypotheses: Hypotheses) -> list[list[Subset]]:
     return parts
 
 
-def with_stand_ins(hypotheses: Hypotheses, bad: Ints) -> Hypotheses:
-    """Put a good input in the place of each bad one: what comes of it is not used."""
-    items, good = hypotheses.items, int(np.setdiff1d(np.arange(len(hypotheses.items)), bad)[0])
+def with_stand_ins(
+    hypotheses: Hypotheses, model: Model, batch_rows: int, describe: Callable[[int], str]
+) -> tuple[Hypotheses, dict[int, str]]:
+    """Put a good input in the place of each that the model fails on; return also their hypotheses, and why."""
+    items, (_, why) = hypotheses.items, answered(hypotheses.items, model, batch_rows, describe)
+    if not why:
+        return hypotheses, {}
+    failed = {row: why[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in why}
+    bad = np.array(sorted(why))
+    good = int(np.setdiff1d(np.arange(len(items)), bad)[0])
     if isinstance(items, TableItems):
         values = items.values.copy()
         values[bad] = values[good]
         values.setflags(write=False)
-        return replace(hypotheses, items=replace(items, values=values))
-    assert isinstance(items, ListItems)
-    blocks = tuple(block for block in hypotheses.blocks if block.start not in set(bad.tolist()))
-    return replace(
-        hypotheses, items=replace(items, inputs=StandIns(items.inputs, frozenset(bad.tolist()), good)), blocks=blocks
-    )
+        return replace(hypotheses, items=replace(items, values=values)), failed
+    blocks = tuple(block for block in hypotheses.blocks if block.start not in why)
+    inputs = StandIns(items.inputs, frozenset(why), good)
+    return replace(hypotheses, items=replace(items, inputs=inputs), blocks=blocks), failed

@@ -25,10 +25,11 @@ from zlib import crc32
 
 import numpy as np
 
-from butfor.evaluation.evaluator import Engine, Stage, Task, TaskResult, evaluate_task
+from butfor.evaluation.evaluator import Engine, Extract, Stage, Task, TaskResult, evaluate_task
 from butfor.evaluation.hypotheses import Block
 from butfor.evaluation.items import Items, content_digest, digest
 from butfor.evaluation.progress import WorkerState
+from butfor.evaluation.samplers import name_of
 from butfor.inference.exact import Support
 from butfor.types import Array, Batch, InputError, Model, ModelError, warn_user
 from butfor.untrusted import private_file, private_folder
@@ -111,16 +112,6 @@ def decode(content: bytes) -> Any:
         return array
 
     return restore(json.loads(content[8:start]))
-
-
-def encode_result(result: TaskResult) -> bytes:
-    supports = tuple(None if one is None else (one.mass, one.beside, one.least) for one in result.supports)
-    return encode([*(vars(result) | {"supports": supports}).values()])
-
-
-def decode_result(content: bytes) -> TaskResult:
-    outputs, numbers, supports, *others = decode(content)
-    return TaskResult(outputs, numbers, tuple(None if one is None else Support(*one) for one in supports), *others)
 
 
 class Store:
@@ -208,8 +199,10 @@ class Store:
 
     def unit(self, key: bytes) -> TaskResult | None:
         """Return the result of a task; None where it is not there, or damaged."""
-        body = self.get(key)
-        return None if body is None else decode_result(body)
+        if (body := self.get(key)) is None:
+            return None
+        outputs, numbers, supports, *others = decode(body)
+        return TaskResult(outputs, numbers, tuple(None if one is None else Support(*one) for one in supports), *others)
 
     def get(self, key: bytes) -> bytes | None:
         """Return the record of a key; None where there is none, or a damaged one."""
@@ -236,7 +229,8 @@ class Store:
     def write(self) -> None:
         waiting, self._waiting = self._waiting, []
         for key, result in waiting:
-            self._insert(key(), encode_result(result))
+            supports = tuple(None if one is None else (one.mass, one.beside, one.least) for one in result.supports)
+            self._insert(key(), encode([*(vars(result) | {"supports": supports}).values()]))
         self._since, self._bytes = time.monotonic(), 0
         try:
             if self._in_transaction:
@@ -428,10 +422,7 @@ class Recording:
             yield number, result
 
     def _key(self, stage: Stage, task: Task) -> bytes:
-        """Return the digest of all that a task computes.
-
-        Digests of stages, items and blocks are kept beside them, so that none takes the identity of another.
-        """
+        """Return the digest of all that a task computes; those of its parts are kept beside them, by identity."""
         if stage.key not in self._stages:
             hypotheses = stage.hypotheses
             if id(hypotheses.items) not in self._items:
@@ -452,7 +443,7 @@ class Recording:
         chosen = [positions for job in task.jobs for positions in (job.ask, job.keep)]
         made.update(np.array([-1 if one is None else len(one) for one in chosen], np.int32).tobytes())
         made.update(b"".join([one.astype(np.int32).tobytes() for one in chosen if one is not None]))
-        made.update(repr([None if extract is None else type(extract).__name__ for extract in task.extracts]).encode())
+        made.update(repr([None if extract is None else _name(extract) for extract in task.extracts]).encode())
         if task.known:
             made.update(repr({row: sorted(known) for row, known in task.known.items()}).encode())
         mark = getattr(task.summary, "mark", None)
@@ -460,10 +451,7 @@ class Recording:
         return made.digest()
 
     def _compare(self, stage: Stage, task: Task, then: TaskResult) -> None:
-        """Evaluate a few inputs of one job again, counterfactuals and all; which is left to chance.
-
-        All draws of the job are made again, since they share a stream, but only those of these inputs are evaluated.
-        """
+        """Draw one job again and evaluate a few of its inputs; which is left to chance."""
         if task.summary is None:
             number = random.randrange(len(task.jobs))
             job, outputs = task.jobs[number], then.outputs[number]
@@ -502,6 +490,10 @@ class RecordedModel:
             if not _close(now, then) and not _close(now, then, np.asarray(self.model(batch))):
                 raise InputError(CHANGED.format(folder=self._store.folder))
         return then
+
+
+def _name(extract: Extract) -> str:
+    return name_of(extract.func if isinstance(extract, partial) else extract)
 
 
 ROUNDINGS = 64  # machine numbers by which the same arithmetic may differ on another machine

@@ -169,7 +169,8 @@ class WorkerPool:
                     bundles, known, over = self._bundles(left)
                     yield from known
                     for bundle in bundles:
-                        under_way[self._submit(stage, bundle)] = (number, bundle)
+                        given = tuple(task for _, task in bundle)
+                        under_way[self.workers.submit(work, self._handle(stage.key, stage), given)] = (number, bundle)
                         number += 1
                         oldest = min(oldest, number - 1)
                 if under_way:
@@ -181,13 +182,8 @@ class WorkerPool:
                 self.workers.reopen()  # stopped or failed: nobody waits for what is under way
 
     def _bundles(self, left: Iterator[tuple[int, Task]]) -> tuple[list[Bundle], list[tuple[int, TaskResult]], bool]:
-        """Return a bundle for each worker, results on the way that are known already, and whether that was all.
-
-        What is left at the end of a stage is shared out evenly: rounds of a sequential test are often small.
-        """
-        new: list[tuple[int, Task]] = []
-        known: list[tuple[int, TaskResult]] = []
-        over = True
+        """Return even bundles, one for each worker, results that are known already, and whether that was all."""
+        new, known, over = list[tuple[int, Task]](), list[tuple[int, TaskResult]](), True
         for number, task in left:
             if task.result is not None:
                 known.append((number, task.result))
@@ -234,9 +230,6 @@ class WorkerPool:
                 return self._wait([self.workers.submit(work, self._handle(key, content), given)]).pop().result()
             self._reopen()
         raise BrokenProcessPool
-
-    def _submit(self, stage: Stage, bundle: Bundle) -> Future[Done]:
-        return self.workers.submit(work, self._handle(stage.key, stage), tuple(task for _, task in bundle))
 
     def _arrived(self, stage: Stage, under_way: UnderWay) -> Iterator[tuple[int, TaskResult]]:
         """Yield results of the bundles that are done; those whose workers died are made again, one at a time."""

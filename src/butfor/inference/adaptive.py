@@ -155,16 +155,23 @@ def _count(p: Floats, alpha: float) -> int:
 
 def clusters_of(p: Floats, groups: Ints | None) -> Ints:
     """The cluster of every input (n,): inputs of one group together, and inputs with equal p-values (n, d)."""
+    _, alike = np.unique(np.nan_to_num(p, nan=2.0), axis=0, return_inverse=True)
+    alike = alike.reshape(-1).astype(np.int64)
+    return alike if groups is None else joined(alike, groups)
+
+
+def joined(alike: Ints, groups: Ints) -> Ints:
+    """The cluster of every input (n,), where inputs that are alike or of one group are in one; both count from 0.
+
+    >>> joined(np.array([0, 1, 2, 2]), np.array([0, 0, 1, 2]))
+    array([0, 0, 1, 1])
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    _, alike = np.unique(np.nan_to_num(p, nan=2.0), axis=0, return_inverse=True)
-    alike = alike.reshape(-1)
-    if groups is None:
-        return alike.astype(np.int64)
-    _, named = np.unique(groups, return_inverse=True)
-    places, size = alike.max(initial=-1) + 1, alike.max(initial=-1) + named.max(initial=-1) + 2
-    graph = coo_array((np.ones(len(p)), (alike, places + named.reshape(-1))), shape=(size, size))
+    named = groups + int(alike.max(initial=0)) + 1
+    size = int(named.max(initial=0)) + 1
+    graph = coo_array((np.ones(len(named)), (alike, named)), shape=(size, size))
     return np.asarray(connected_components(graph, directed=False)[1][alike], np.int64)
 
 
@@ -199,21 +206,15 @@ def strict_e_values(p: Floats, input_of: Ints, label_of: Ints, alpha: float, rng
     fold = (rng.permutation(len(names)) % FOLDS)[blocks]
     e, small = np.zeros(len(p)), np.where(p > alpha * SLACK, np.inf, p)  # nothing with p > alpha is chosen: e is less
     for k in range(FOLDS):
-        weights = _weights_without(learner, fold, k, blocks, rng)
+        weights = np.ones(len(p))  # of fold k from all other folds, of others from those that are neither it nor k
+        for part in range(FOLDS):
+            members = fold == part
+            weights[members] = learner.weights((fold != k) & ~members, members, blocks, rng)
         nulls = _nulls(p, weights, fold, k, blocks)
         count = _count_without(small / weights, nulls, fold == k, blocks, alpha)  # 0 outside the fold
         passed = (count > 0) & (small <= alpha * SLACK * weights * count / (len(p) * nulls))
         e[passed] = len(p) / (alpha * count[passed])
     return e
-
-
-def _weights_without(learner: Learner, fold: Ints, k: int, blocks: Ints, rng: np.random.Generator) -> Floats:
-    """Weights (H,) of fold k from all other folds, and of every other fold from those that are neither it nor k."""
-    weights = np.ones(len(fold))
-    for part in range(FOLDS):
-        members = fold == part
-        weights[members] = learner.weights((fold != k) & ~members, members, blocks, rng)
-    return weights
 
 
 def _nulls(p: Floats, weights: Floats, fold: Ints, k: int, blocks: Ints) -> Floats:

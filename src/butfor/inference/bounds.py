@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from butfor.inference.adaptive import SLACK
 from butfor.inference.guarantees import check_p
-from butfor.types import Floats, InputError, Ints
+from butfor.types import Floats, InputError, Ints, between
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,26 +42,17 @@ def simes_bounds(p: ArrayLike, confidence: float = 0.95) -> Bounds:
     >>> bounds([0, 1, 2]), bounds([2, 3, 4]), bounds([3, 4])
     (3, 1, 0)
     """
-    p = check_p(p)
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence!r}; 0.95 is a common choice")
+    p, confidence = check_p(p), between("confidence", confidence, "0.95 is a common choice")
     a = (1 - confidence) * SLACK  # a p-value equal to its threshold in exact arithmetic is at most it here too
-    h = _largest_null(np.sort(p), a)
-    return Bounds(np.maximum(np.ceil(h * p / a), 1.0), h, confidence)
-
-
-def _largest_null(ordered: Floats, a: float) -> int:
-    """h = max{i : i p_(m-i+j) > j a for all j = 1..i}: Simes accepts some i hypotheses, namely the i largest p-values.
-
-    If it accepts the i largest it accepts the i - 1 largest: j a / (i - 1) <= (j + 1) a / i < p_(m-i+1+j) as j < i.
-    So h is found by bisection: O(m) for each of log2(m) steps.
-    """
-    low, high = 0, len(ordered)
-    while low < high:
-        i = (low + high + 1) // 2
+    # h = max{i : i p_(m-i+j) > j a for all j = 1..i}: Simes accepts some i hypotheses, namely the i largest p-values.
+    # If it accepts the i largest it accepts the i - 1 largest: j a / (i - 1) <= (j + 1) a / i < p_(m-i+1+j) as j < i.
+    # So h is found by bisection: O(m) for each of log2(m) steps.
+    ordered, h, high = np.sort(p), 0, len(p)
+    while h < high:
+        i = (h + high + 1) // 2
         accepted = (i * ordered[-i:] > np.arange(1, i + 1) * a).all()  # Simes rejects at equality
-        low, high = (i, high) if accepted else (low, i - 1)
-    return low
+        h, high = (i, high) if accepted else (h, i - 1)
+    return Bounds(np.maximum(np.ceil(h * p / a), 1.0), h, confidence)
 
 
 def _positions(rows: Any, size: int) -> Ints:

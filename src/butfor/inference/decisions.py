@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -90,7 +90,6 @@ class FlipShare:
         return self.low(alpha, fit_alpha), np.maximum(1 - stays.low(alpha, fit_alpha), self.share)  # but for rounding
 
     def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats:
-        """Return the lower ends of `bounds`."""
         from scipy.special import ndtri
 
         drawn, low = np.flatnonzero(self.draws > 0), self.share.astype(np.float64)
@@ -102,12 +101,7 @@ class FlipShare:
             below = np.hypot(below, -ndtri(np.asarray(alpha) / 2) * self.between)
         return np.maximum(self.share - below - (0.0 if self.off is None else np.maximum(self.off, 0.0)), 0.0)
 
-    def drawn(self, draws: Ints) -> FlipShare:
-        """Return the same shares as if so many draws had been made; 0: all that there are."""
-        return replace(self, draws=draws)
-
     def take(self, rows: Ints) -> FlipShare:
-        """Return the shares of some hypotheses."""
         off, between = (None if part is None else part[rows] for part in (self.off, self.between))
         return FlipShare(self.draws[rows], self.share[rows], self.error[rows], off, between)
 
@@ -118,9 +112,10 @@ LEAST_P = 1e-11
 class Bounded(Protocol):
     """Estimates (H,) with intervals that hold whenever drawing stops: `FlipShare`, `butfor.inference.moves`."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # `replace(estimates, draws=...)`: as if so many had been made
+
     @property
     def draws(self) -> Ints: ...
-    def drawn(self, draws: Ints) -> Self: ...
     def bounds(self, alpha: Floats, fit_alpha: Floats) -> tuple[Floats, Floats]: ...
     def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats: ...
     def take(self, rows: Ints) -> Self: ...
@@ -163,7 +158,6 @@ class DecisionRule:
     usable: Bools | None = None  # False: nothing can be said of it
 
     def bounds(self, estimates: Bounded) -> tuple[Floats, Floats]:
-        """Return the intervals."""
         return estimates.bounds(*self.alphas)
 
     def established(self, estimates: Bounded, low: Floats | None = None) -> Bools:
@@ -190,7 +184,7 @@ class DecisionRule:
         too_rough = (known.fit_low <= self.level) & (self.level <= known.fit_high)
         more = wanted & (known.low <= self.level) & (self.level <= known.high) & ~too_rough
         if self.families is not None and (above := wanted & (known.low > self.level)).any():
-            best, best_low = estimates.drawn(np.where(drawable, 0, estimates.draws)), known.low.copy()
+            best, best_low = replace(estimates, draws=np.where(drawable, 0, estimates.draws)), known.low.copy()
             best_low[drawable] = known.fit_low[drawable]
             more |= above & self.established(best, best_low) & ~self.established(estimates, known.low)
         return np.flatnonzero(more)
@@ -216,7 +210,7 @@ class Intervals:
         rows = np.flatnonzero(self.draws != estimates.draws)
         changed, by_row = estimates.take(rows), (rule.alphas[0][rows], rule.alphas[1][rows])
         self.low[rows], self.high[rows] = changed.bounds(*by_row)
-        self.fit_low[rows], self.fit_high[rows] = changed.drawn(np.zeros_like(rows)).bounds(*by_row)
+        self.fit_low[rows], self.fit_high[rows] = replace(changed, draws=np.zeros_like(rows)).bounds(*by_row)
         self.draws[rows] = estimates.draws[rows]
 
 

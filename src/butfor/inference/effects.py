@@ -187,13 +187,13 @@ def pooled_extremes(values: Floats) -> tuple[Floats, Floats]:
     return middle - nearer(-gaps), middle + nearer(gaps)
 
 
-def mean_interval(gains: Floats, chosen: Bools, confidence: float = 0.95) -> Effects:
+def mean_interval(gains: Floats, chosen: Bools) -> Effects:
     """Return the mean over inputs of gains (n, S) for the chosen subsets, with t-intervals over inputs."""
     count = len(gains)
     mean = gains[:, chosen].mean(axis=0)
     half = np.full(len(mean), np.nan)  # one input has no spread
     if count > 1:
-        half = student_quantile(count - 1, confidence) * gains[:, chosen].std(axis=0, ddof=1) / np.sqrt(count)
+        half = student_quantile(count - 1) * gains[:, chosen].std(axis=0, ddof=1) / np.sqrt(count)
     estimated = no_effects(len(chosen))
     estimated.effect[chosen], estimated.low[chosen], estimated.high[chosen] = mean, mean - half, mean + half
     return estimated

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.types import Floats, InputError
+from butfor.types import Floats, InputError, between
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,7 @@ DEFAULT_RULE = {"sequential": "bh", "irt": "bh", "osft": "knockoff+", "few-shot"
 
 def check_alpha(alpha: object) -> float:
     """Return alpha, which must lie strictly between 0 and 1."""
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 < float(alpha) < 1:
-        raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}; 0.1 is a common choice")
-    return float(alpha)
+    return between("alpha", alpha, "0.1 is a common choice")
 
 
 def check_p(p: ArrayLike) -> Floats:

@@ -45,7 +45,6 @@ class MeanChange:
         return self.low(alpha, fit_alpha), -upper.low(alpha, fit_alpha)
 
     def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats:
-        """Return the lower ends of `bounds`."""
         from scipy.special import stdtrit
 
         alphas = np.broadcast_to(alpha, self.mean.shape)
@@ -69,12 +68,7 @@ class MeanChange:
         seen, ends = (np.where(down, -pair[::-1], pair) for pair in (self.seen, self.ends))
         return replace(self, mean=np.where(down, -self.mean, self.mean), seen=seen, ends=ends)
 
-    def drawn(self, draws: Ints) -> MeanChange:
-        """Return the same changes as if so many draws had been made; 0: all that there are."""
-        return replace(self, draws=draws)
-
     def take(self, rows: Ints) -> MeanChange:
-        """Return the changes of some hypotheses."""
         parts = {name: value[..., rows] for name, value in vars(self).items()}
         return MeanChange(**parts)
 
@@ -114,7 +108,6 @@ class BoundedChange:
         return self.low(alpha, fit_alpha), -upper.low(alpha, fit_alpha)
 
     def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats:  # noqa: ARG002
-        """Return the lower ends of `bounds`."""
         rows = np.flatnonzero(self.draws > 0)
         low = self.mean.astype(np.float64)
         part, threshold = self.take(rows), np.log(1 / np.broadcast_to(alpha, self.mean.shape)[rows])
@@ -170,7 +163,6 @@ class BoundedChange:
         return np.asarray(enough & (kinds >= KINDS) & (widest <= GAP * span) & (span > 0))
 
     def turned(self) -> BoundedChange:
-        """Return the same with the sign of each that is below 0 changed: sizes, as far as they are known."""
         down = np.nan_to_num(self.mean) < 0
         changes, ends = (
             np.where(down[:, None], -self.changes, self.changes),
@@ -178,12 +170,7 @@ class BoundedChange:
         )
         return replace(self, changes=changes, mean=np.where(down, -self.mean, self.mean), ends=ends)
 
-    def drawn(self, draws: Ints) -> BoundedChange:
-        """Return the same changes as if so many draws had been made; 0: all that there are."""
-        return replace(self, draws=draws)
-
     def take(self, rows: Ints) -> BoundedChange:
-        """Return the changes of some hypotheses."""
         parts = (self.changes[rows], self.draws[rows], self.mean[rows], self.ends[:, rows], self.weight[rows])
         return BoundedChange(*parts)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from heapq import heappop, heappush
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,21 +17,34 @@ from butfor.inference.guarantees import check_alpha, check_p
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints
 
+PARAMETERS = {  # of the rules, in numpydoc's form
+    "p": "array-like (n,)\n    p-values.",
+    "z": "array-like (n,)\n    Differences: wins above 0, losses below, ties 0.",
+    "w": "array-like (n,)\n    Scores: wins above 0, losses below, ties 0.",
+    "e": "array-like (n,)\n    e-values.",
+    "p_matrix": "array-like (n, d)\n    p-values, a row per input, a column per subset; NaN where nothing was tested.",
+    "alpha": "float\n    The error rate.",
+    "draws": "int\n    Decoys that each hypothesis competes with.",
+    "beyond": "float\n    How many nulls may win for want of a rival: beyond all rows that the sampler draws from.",
+    "seed": "int\n    Of the random folds.",
+    "groups": "array-like (n,), optional\n    A label per input; inputs of one label may depend on each other.",
+}
+Rule = TypeVar("Rule", bound=Callable[..., Bools])
 
+
+def _documented(rule: Rule) -> Rule:
+    """Put the sections Parameters and Returns, which the rules share, before the Examples of a docstring."""
+    names = list(inspect.signature(rule).parameters)
+    returned = f"bool array {'(n, d)' if 'p_matrix' in names else '(n,)'}\n    The chosen hypotheses."
+    parameters = "\n".join(f"{name} : {PARAMETERS[name]}" for name in names)
+    sections = f"Parameters\n----------\n{parameters}\n\nReturns\n-------\n{returned}\n\n"
+    rule.__doc__ = inspect.cleandoc(rule.__doc__ or "").replace("Examples\n", f"{sections}Examples\n")
+    return rule
+
+
+@_documented
 def bh(p: ArrayLike, alpha: float) -> Bools:
     """Benjamini-Hochberg: FDR <= alpha for independent or positively dependent p-values.
-
-    Parameters
-    ----------
-    p : array-like (n,)
-        p-values.
-    alpha : float
-        The error rate.
-
-    Returns
-    -------
-    bool array (n,)
-        The chosen hypotheses.
 
     Examples
     --------
@@ -40,18 +54,9 @@ def bh(p: ArrayLike, alpha: float) -> Bools:
     return _adjusted(p, alpha, "bh")
 
 
+@_documented
 def by(p: ArrayLike, alpha: float) -> Bools:
     """Benjamini-Yekutieli: FDR <= alpha under arbitrary dependence.
-
-    Parameters
-    ----------
-    p, alpha : array-like (n,), float
-        As in `bh`.
-
-    Returns
-    -------
-    bool array (n,)
-        The chosen hypotheses.
 
     Examples
     --------
@@ -69,18 +74,9 @@ def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
     return np.asarray(false_discovery_control(p, method=method) <= alpha * SLACK) if p.size else np.zeros(0, bool)
 
 
+@_documented
 def holm(p: ArrayLike, alpha: float) -> Bools:
     """Holm: P(any false discovery) <= alpha under arbitrary dependence.
-
-    Parameters
-    ----------
-    p, alpha : array-like (n,), float
-        As in `bh`.
-
-    Returns
-    -------
-    bool array (n,)
-        The chosen hypotheses.
 
     Examples
     --------
@@ -97,18 +93,9 @@ def holm(p: ArrayLike, alpha: float) -> Bools:
     return chosen
 
 
+@_documented
 def bonferroni(p: ArrayLike, alpha: float) -> Bools:
     """Bonferroni: P(any false discovery) <= alpha under arbitrary dependence.
-
-    Parameters
-    ----------
-    p, alpha : array-like (n,), float
-        As in `bh`.
-
-    Returns
-    -------
-    bool array (n,)
-        The chosen hypotheses.
 
     Examples
     --------
@@ -120,22 +107,9 @@ def bonferroni(p: ArrayLike, alpha: float) -> Bools:
     return p * p.size <= alpha * SLACK
 
 
+@_documented
 def knockoff_plus(z: ArrayLike, alpha: float, beyond: float = 0.0) -> Bools:
     """Knockoff+ (Barber & Candes 2015; paper, Algorithm 2, line 8): FDR <= alpha if null signs are independent coins.
-
-    Parameters
-    ----------
-    z : array-like (n,)
-        Differences: wins above 0, losses below, ties 0.
-    alpha : float
-        The error rate.
-    beyond : float
-        How many null hypotheses may win for want of a rival: values beyond all rows that the sampler draws from.
-
-    Returns
-    -------
-    bool array (n,)
-        The chosen hypotheses.
 
     Examples
     --------
@@ -149,26 +123,11 @@ def knockoff_plus(z: ArrayLike, alpha: float, beyond: float = 0.0) -> Bools:
     return z >= _step_threshold(z, alpha, beyond)
 
 
+@_documented
 def seqstep(w: ArrayLike, alpha: float, draws: int, beyond: float = 0.0) -> Bools:
     """Selective SeqStep+ (Barber & Candes 2015) for one against `draws` decoys: w > 0 are wins, w < 0 losses.
 
     FDR <= alpha if null labels are independent; with draws >= 1/alpha - 1 even labels that are fully tied keep it.
-
-    Parameters
-    ----------
-    w : array-like (n,)
-        Scores: wins above 0, losses below, ties 0.
-    alpha : float
-        The error rate.
-    draws : int
-        Decoys that each hypothesis competes with.
-    beyond : float
-        As in `knockoff_plus`.
-
-    Returns
-    -------
-    bool array (n,)
-        The chosen hypotheses.
 
     Examples
     --------
@@ -202,20 +161,9 @@ def _counted(z: Floats, beyond: float) -> tuple[Floats, Floats, Floats]:
     return candidates, np.float64(1 + beyond) + losses, wins  # the 1 is what makes FDR control exact in finite samples
 
 
+@_documented
 def e_bh(e: ArrayLike, alpha: float) -> Bools:
     """e-BH (Wang & Ramdas 2022): FDR <= alpha for e-values under arbitrary dependence.
-
-    Parameters
-    ----------
-    e : array-like (n,)
-        e-values.
-    alpha : float
-        The error rate.
-
-    Returns
-    -------
-    bool array (n,)
-        The chosen hypotheses.
 
     Examples
     --------
@@ -233,29 +181,15 @@ def e_bh(e: ArrayLike, alpha: float) -> Bools:
     return chosen
 
 
+@_documented
 def adaptive(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: ArrayLike | None = None) -> Bools:
     """Weighted BH over inputs x subsets; which subsets matter is learned from the other inputs (METHODS 12).
 
     FDR over all entries <= alpha if inputs are independent of each other; within an input any dependence is allowed.
     That is checked by simulation, not proven: `adaptive_strict` is the form with a proof. Inputs that share an error
-    (copies, repeated measurements, a column of which all p-values are wrong together) break it: name them by `groups`.
-    With fewer than 20 distinct inputs or groups it is BH. It promises nothing for a single input read by itself.
-
-    Parameters
-    ----------
-    p_matrix : array-like (n, d)
-        p-values, a row per input and a column per subset; NaN where nothing was tested.
-    alpha : float
-        The error rate.
-    seed : int
-        Of the random folds.
-    groups : array-like (n,), optional
-        A label per input; inputs of one label may depend on each other. Equal rows are one group anyway.
-
-    Returns
-    -------
-    bool array (n, d)
-        The chosen entries.
+    (copies, repeated measurements, a column of which all p-values are wrong together) break it: name them by `groups`
+    (equal rows are one group anyway). With fewer than 20 distinct inputs or groups it is BH. It promises nothing for a
+    single input read by itself.
 
     Examples
     --------
@@ -273,25 +207,15 @@ def adaptive(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: ArrayLike
     return chosen
 
 
+@_documented
 def adaptive_strict(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: ArrayLike | None = None) -> Bools:
     """`adaptive` with a proof, for 200 or more independent inputs (or groups): somewhat less power.
 
     FDR over all entries <= alpha if inputs are independent of each other, whatever the dependence within an input, for
     p-values of a number of draws that was fixed beforehand. The thresholds of an input come from the other inputs only;
     with these given, e = [P <= t] W / (pi t) has expectation <= W / pi under the null, these sum to at most the number
-    of hypotheses over all true nulls, and that is what e-BH needs (`strict_e_values` has the steps).
-
-    Parameters
-    ----------
-    p_matrix, alpha, seed : array-like (n, d), float, int
-        As in `adaptive`.
-    groups : array-like (n,), optional
-        A label per input; inputs of one label may depend on each other. Equal rows are not found by themselves.
-
-    Returns
-    -------
-    bool array (n, d)
-        The chosen entries.
+    of hypotheses over all true nulls, and that is what e-BH needs (`strict_e_values` has the steps). Equal rows are not
+    found to be one group by themselves.
 
     Examples
     --------
@@ -350,14 +274,11 @@ def select(
 
     `floor` (H,) is the chance that a null value lies beyond all rows that the sampler draws from; its sum is `beyond`.
     """
-    competes = rule in COMPETITIONS
-    shares = floor if competes and floor is not None else np.zeros(len(evidence))
-    rules: dict[str, Callable[..., Bools]] = {"seqstep": partial(seqstep, draws=draws)} | RULES
-
-    chosen = np.zeros(len(evidence), bool)
+    chosen, shares = np.zeros(len(evidence), bool), np.zeros(len(evidence)) if floor is None else floor
+    choose = partial(seqstep, draws=draws) if rule == "seqstep" else RULES[rule]
     for _, members in in_groups(groups, tested):
-        named = {"beyond": float(shares[members].sum())} if competes else {}
-        chosen[members] = rules[rule](evidence[members], alpha, **named)
+        named = {"beyond": float(shares[members].sum())} if rule in COMPETITIONS else {}
+        chosen[members] = choose(evidence[members], alpha, **named)
     return chosen
 
 
@@ -405,8 +326,7 @@ class Layers:
         >>> layers.top_down(lambda members, reached: members & reached & np.array([True, False, True]))
         array([ True, False, False])
         """
-        chosen, passed = np.zeros((2, len(self.parent)), bool)
-        through = self.through(passing)
+        (chosen, passed), through = np.zeros((2, len(self.parent)), bool), self.through(passing)
         for members in self.members:
             reached = members & ((self.parent < 0) | passed[self.parent])
             chosen |= choose(members, reached) & reached
@@ -445,13 +365,10 @@ class Layers:
                 chosen &= ~(members & (top != 0) & ((effect * top < 0) | (np.abs(effect) <= TINY * np.abs(top))))
                 larger = chosen & (np.abs(effect) > np.abs(top))
                 above[members] = np.where(larger, effect, top)[members]
-        parted = np.zeros(len(chosen), bool)
-        parents = self.parent[chosen]
-        while parents.size:
-            parents = parents[parents >= 0]
+        parted, parents = np.zeros(len(chosen), bool), self.parent[chosen]
+        while (parents := parents[parents >= 0]).size:
             parted[parents] = True
             parents = np.unique(self.parent[parents])
-            parents = parents[parents >= 0]
         return np.asarray(chosen & ~parted)
 
 
@@ -485,13 +402,19 @@ class Choice:
     weights: tuple[Floats, Floats] | None = None  # (H,) weights and null shares; None: learned from the evidence itself
 
     def chosen(self, evidence: Floats, tested: Bools) -> Bools:
-        """Chosen hypotheses (H,)."""
         if self.layers is None:
             return self.in_families(evidence, tested)
         weighted = self.after_pilot(evidence, tested) if self.weights is None else self  # weights are learned from all
 
+        # What is no part of something chosen cannot be chosen, and counts in its family. Left out of the family, or
+        # dropped from what the rule chose over all, it would make the error rate too large: which parts are left was
+        # picked by the very outputs that they are chosen by (Katsevich, Sabatti & Bogomolov 2021, filtering). Where
+        # rivals compete, its wins are gone and its losses stay.
+        null = 0.0 if self.rule in (*COMPETITIONS, "e-bh") else 1.0
+
         def choose(level: Bools, reached: Bools) -> Bools:
-            return weighted.in_families(self._without(evidence, reached), tested & level)
+            counts = reached | (evidence < 0) if self.rule in COMPETITIONS else reached
+            return weighted.in_families(np.where(counts, evidence, null), tested & level)
 
         return self.layers.top_down(choose, self._passing)
 
@@ -508,17 +431,6 @@ class Choice:
     @property
     def _passing(self) -> Bools | None:
         return None if self.calibrated is None else ~self.calibrated
-
-    def _without(self, evidence: Floats, reached: Bools) -> Floats:
-        """The evidence where what is no part of something chosen cannot be chosen, and counts in its family.
-
-        Left out of the family, or dropped from what the rule chose over all, it would make the error rate too large:
-        which parts are left was picked by the very outputs that they are chosen by (Katsevich, Sabatti & Bogomolov
-        2021, filtering). Where rivals compete, its wins are gone and its losses stay.
-        """
-        if self.rule in COMPETITIONS:
-            return np.where(reached | (evidence < 0), evidence, 0.0)
-        return np.where(reached, evidence, 0.0 if self.rule == "e-bh" else 1.0)
 
     def in_families(self, evidence: Floats, tested: Bools) -> Bools:
         """Return what the rule rejects (H,), whether or not the larger subsets are chosen."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import lgamma
 
 import numpy as np
 from scipy.optimize import brentq
@@ -74,7 +75,7 @@ class Stages:
         ways, before, made, last = np.zeros(1), 0, [], []
         for n in self.looks:
             added = n - before
-            steps = np.array([_log_choose(added, k) for k in range(added + 1)])
+            steps = np.array([lgamma(added + 1) - lgamma(k + 1) - lgamma(added - k + 1) for k in range(added + 1)])
             table = np.full((len(ways), n + 1), -np.inf)
             for yes, count in enumerate(ways):
                 table[yes, yes : yes + added + 1] = count + steps
@@ -117,12 +118,6 @@ class Stages:
 @lru_cache(maxsize=4096)
 def _few(draws: int, yes: int, level: float) -> float:
     return float(binom.cdf(yes, draws, level))
-
-
-def _log_choose(n: int, k: int) -> float:
-    from math import lgamma
-
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 @lru_cache(maxsize=4096)

@@ -16,8 +16,6 @@ import numpy as np
 
 from butfor.types import Alternative, Array, Bools, Floats, InputError, Ints
 
-# Which output, on which scale
-
 
 @dataclass(frozen=True)
 class Target:
@@ -74,12 +72,9 @@ def linked(values: Floats, link: str | None) -> Floats:
     return logs if link == "log" else logs - np.log1p(-np.minimum(values, 1 - 2.0**-53))
 
 
-# Ties: values that differ by the model's arithmetic alone (METHODS 6)
-
-
 @dataclass(frozen=True)
 class Rounding:
-    """How far two outputs of one and the same row may lie apart: the model's arithmetic, not its answer."""
+    """How far two outputs of one and the same row may lie apart: the model's arithmetic, not its answer (METHODS 6)."""
 
     relative: float
     absolute: float  # the largest of all
@@ -134,9 +129,6 @@ def snap(values: Floats) -> Floats:
     if flat.any():
         np.copyto(scaled, values, where=flat)
     return scaled
-
-
-# Statistics
 
 
 def tail_statistic(values: Floats, alternative: Alternative, centre: Floats | None = None) -> Floats:
@@ -348,8 +340,6 @@ def class_statistic(outputs: Floats, spec: StatisticSpec, centre: Floats, inputs
     zero = np.zeros(len(values)) if spec.alternative == "two-sided" else None
     return tail_statistic(centred, spec.alternative, zero), linked(values, spec.link), best[:, 0]
 
-
-# Evidence
 
 EvidenceKind = Literal["p", "z", "w", "e"]
 

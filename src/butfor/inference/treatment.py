@@ -54,15 +54,9 @@ class FlipContrast:
         return np.maximum(self.difference - below, -1.0), np.minimum(self.difference + above, 1.0)
 
     def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats:
-        """Return the lower ends of `bounds`."""
         return self.bounds(alpha, fit_alpha)[0]
 
-    def drawn(self, draws: Ints) -> FlipContrast:
-        """Return the same shares as if so many draws had been made in each arm."""
-        return FlipContrast(self.other.drawn(draws), self.kept.drawn(draws))
-
     def take(self, rows: Ints) -> FlipContrast:
-        """Return some of the pairs."""
         return FlipContrast(self.other.take(rows), self.kept.take(rows))
 
 

@@ -59,7 +59,8 @@ def drops(masks: Floats, y: Floats, shape: tuple[int, int]) -> Drops:
     centred, target = masks - mean, y - middle
     best: tuple[float, float, float, Floats] | None = None
     for length in LENGTHS:
-        smooth = _smooth(centred, shape, length)
+        down, across = (np.exp(-0.5 * (np.subtract.outer(a, a) / length) ** 2) for a in map(np.arange, shape))
+        smooth = (down @ centred.reshape(-1, *shape) @ across).reshape(len(y), -1)  # M S, a Gaussian along each side
         values, vectors = np.linalg.eigh(smooth @ centred.T)
         values, turned = np.maximum(values, 0.0), vectors.T @ target
         scale = values.mean() + 1e-12
@@ -75,12 +76,6 @@ def drops(masks: Floats, y: Floats, shape: tuple[int, int]) -> Drops:
     error, length, penalty, drop = best
     explained = 1 - error / max(float(np.var(y)), 1e-300)
     return Drops(drop, middle + float(mean @ drop), length, penalty, explained)
-
-
-def _smooth(masks: Floats, shape: tuple[int, int], length: float) -> Floats:
-    """Return M S (n, G), S the product of a Gaussian kernel along each side."""
-    down, across = (np.exp(-0.5 * (np.subtract.outer(a, a) / length) ** 2) for a in map(np.arange, shape))
-    return np.asarray((down @ masks.reshape(-1, *shape) @ across).reshape(len(masks), -1))
 
 
 def cell_effects(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from butfor.evaluation.calls import answered, probe
+from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator, Watcher
 from butfor.evaluation.hypotheses import Hypotheses, with_stand_ins
 from butfor.inference.decisions import Decision
@@ -89,13 +89,11 @@ def control(
     stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
     width = len(hypotheses.subset_names)
     choice = choice_of(hypotheses, stopping, np.arange(len(hypotheses.items)))
-    failed = dict[int, str]()
+    failed, name = dict[int, str](), "row {} of the reference".format
     if evaluator.tolerance.skip:
-        _, bad = answered(hypotheses.items, evaluator.direct, evaluator.batch_rows, "row {} of the reference".format)
+        hypotheses, failed = with_stand_ins(hypotheses, evaluator.direct, evaluator.batch_rows, name)
         evaluator.counter.count_evaluated(len(hypotheses.items))
-        failed = {row: bad[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in bad}
-        hypotheses = with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
-    seen = probe(evaluator.direct, hypotheses.items, evaluator.batch_rows, "row {} of the reference".format)
+    seen = probe(evaluator.direct, hypotheses.items, evaluator.batch_rows, name)
     evaluator.counter.count_evaluated(seen.rows)
     control_spec = replace(spec, picked=None, rounding=seen.rounding, center=min(spec.center, quiet.test.center or 16))
     first = FirstDraws(hypotheses.size, spec.target, settings.link, seen.rounding, averaged)
@@ -214,18 +212,8 @@ def calibrated(p: Floats) -> Bools:
     >>> calibrated(np.full((50, 1), 0.01)).tolist(), calibrated(np.linspace(0, 1, 50)[:, None]).tolist()
     ([False], [True])
     """
+    from scipy.special import bdtrc
+
     count, subsets = p.shape
-    tails = [_at_least(count, tail)[(p <= tail).sum(axis=0)] for tail in TAILS]
+    tails = [bdtrc((p <= tail).sum(axis=0) - 1, count, tail) for tail in TAILS]  # P(as many or more), binomial
     return np.asarray(len(TAILS) * np.min(tails, axis=0) > LEVEL / subsets)
-
-
-def _at_least(count: int, chance: float) -> Floats:
-    """P(X >= k) for k = 0 to count, X binomial; scipy.special has it, and takes longer to import than this run takes.
-
-    >>> _at_least(2, 0.5).round(9).tolist()
-    [1.0, 0.75, 0.25]
-    """
-    steps = np.arange(1, count + 1)
-    ways = np.cumsum(np.log((count + 1 - steps) / steps))  # log of count over k
-    logs = count * np.log1p(-chance) + np.concatenate([[0.0], ways + steps * np.log(chance / (1 - chance))])
-    return np.asarray(np.exp(logs)[::-1].cumsum()[::-1])

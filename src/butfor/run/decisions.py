@@ -33,17 +33,13 @@ FIRST_ADDED, GROWTH, GROWTH_OF_FEW = 16, 1.25, 1.5  # draws added where a decisi
 DEAR_DRAWS, DEAR_ADDED = 40, 12  # the most draws where each costs much, and the first that are added
 FIRST_DRAWS, FIRST_ROUNDS = 64, 8  # of everything but a subset, where it is asked whether the subset is sufficient
 
-
-Scale = tuple[Floats, float]
+Scale = tuple[Floats, float]  # the range of changes (2, n) of each input, and which change is little
 
 
 def watch_decisions(
     hypotheses: Hypotheses, settings: Settings, outputs: Floats, *, decides: bool = True
 ) -> Flips | None:
-    """Counts the draws that change the decision; None where there is no decision to ask about.
-
-    Without a rule it is the class with the largest output, where the model `decides` between its outputs.
-    """
+    """Counts the draws that change the decision of a rule, or of a model that `decides`; None where there is none."""
     if settings.decide is False or (settings.decide is None and (outputs.shape[1] == 1 or not decides)):
         return None
     if settings.sufficient and not isinstance(hypotheses.items, TableItems):
@@ -107,7 +103,7 @@ def decide(
         _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap, known), "decision", first)
     counted = shares()
     if different is not None:
-        counted = counted.drawn(np.minimum(counted.draws, different))
+        counted = replace(counted, draws=np.minimum(counted.draws, different))
     low, high = rule.bounds(counted)
     return Decided(
         share=counted.share,
@@ -131,10 +127,7 @@ def move(
     usable: Bools | None = None,
     different: Ints | None = None,
 ) -> Moved:
-    """Return by how much every subset moves the output, with its 95 % interval, and what moves it by more than little.
-
-    `scale` is the range of changes (2, n) of each input and the change that is little; `different` is as in `decide`.
-    """
+    """Return by how much every subset moves the output, with 95 % intervals, and what moves it by more than little."""
     error, (ends, least) = _error(hypotheses, fit), scale
     rule = _rule(hypotheses, settings, least, hypotheses.resolution, usable)
     if settings.test.name in ("sequential", "irt") and hypotheses.items.shares_subsets:  # others are for few draws
@@ -172,11 +165,9 @@ def draw_given(
     usable: Bools | None = None,
     different: Callable[[], Ints | None] | None = None,
 ) -> Note | None:
-    """Draw on for images and texts where more draws may show that a part is decisive or moves; say what stays open.
+    """Draw on for images and texts whose estimates are above what is to be shown, until it is; say what stays open.
 
-    Those are drawn on whose share of other decisions, or whose change, is above what is to be shown: in growing rounds,
-    to a cap, until it is shown. Every draw that is `different` counts for both questions. Both are valid however
-    drawing is stopped.
+    Every draw that is `different` counts for both questions, and both are valid however drawing is stopped.
     """
     error, (ends, least), layer = _error(hypotheses, None), scale, hypotheses.resolution
     by_flips = _rule(hypotheses, settings, settings.level, layer, usable)
@@ -191,7 +182,7 @@ def draw_given(
         deciding = np.zeros_like(moving)
         if flips is not None:
             shares = flips.shares(error)
-            shares = shares if counts is None else shares.drawn(np.minimum(shares.draws, counts))
+            shares = shares if counts is None else replace(shares, draws=np.minimum(shares.draws, counts))
             deciding = (np.nan_to_num(shares.share) > settings.level) & (shares.draws > 0)
             deciding &= ~by_flips.established(shares)
         return deciding, moving

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
@@ -29,7 +32,7 @@ from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import info_of
 from butfor.inference.decisions import Decision, FlipShare, changes
 from butfor.inference.features import Fit
-from butfor.results.result import Decided, KeptSet, Sets
+from butfor.results.result import KeptSet, Sets
 from butfor.run.decisions import CONFIDENCE, FIRST_ADDED, FIRST_ROUNDS, decide, draw_for
 from butfor.run.watchers import Flips
 from butfor.settings import Settings
@@ -86,10 +89,17 @@ def smallest_sets(keeps: Keeps, evaluator: Evaluator, decision: Decision, settin
             for number, draws in enumerate(round_sizes(first, hypotheses.round_draws)):
                 draw_for(hypotheses, watching, mask, f"enough {number}", draws)
             decided = decide(hypotheses, watching, stays, at_level, keeps.fit(hypotheses), usable=mask, most=most)
-            new = list(_sets(hypotheses, decided, mask, kept, high))
-            tried += new
-            open_inputs[[one.input for one in new if one.enough]] = False
-    return Sets(settings.enough, keeps.base.share, low, high, tuple(_telling(tried)), keeps.pooled)
+            for row in np.flatnonzero(mask & np.isfinite(decided.share)).tolist():
+                i, lower = int(hypotheses.input_of[row]), float(decided.low[row])
+                beyond_base = not lower <= high[i]  # true where the base rate is not known
+                enough = bool(decided.necessary[row] and beyond_base)
+                tried.append(KeptSet(i, kept[row], float(decided.share[row]), lower, float(decided.high[row]), enough))
+                open_inputs[i] &= not enough
+    telling: list[KeptSet] = []  # the confirmed sets of each input, the surest first, or that which comes nearest
+    for _, sets in groupby(sorted(tried, key=lambda one: (one.input, -one.stay, one.columns)), attrgetter("input")):
+        ordered = list(sets)
+        telling += [one for one in ordered if one.enough] or ordered[:1]
+    return Sets(settings.enough, keeps.base.share, low, high, tuple(telling), keeps.pooled)
 
 
 def spent_on(share: float, family: int, families: int, confirmed: int) -> float:
@@ -103,26 +113,6 @@ def spent_on(share: float, family: int, families: int, confirmed: int) -> float:
     (0.05, 0.01875)
     """
     return share * (family + confirmed) / families
-
-
-def _sets(
-    hypotheses: Hypotheses, decided: Decided, mask: Bools, kept: Sequence[tuple[str, ...]], high: Floats
-) -> Iterator[KeptSet]:
-    for row in np.flatnonzero(mask & np.isfinite(decided.share)).tolist():
-        i = int(hypotheses.input_of[row])
-        stay, low, above = (float(part[row]) for part in (decided.share, decided.low, decided.high))
-        beyond_base = not low <= high[i]  # true where the base rate is not known
-        yield KeptSet(i, kept[row], stay, low, above, bool(decided.necessary[row] and beyond_base))
-
-
-def _telling(tried: Sequence[KeptSet]) -> Iterator[KeptSet]:
-    """The confirmed sets of each input, the surest first; where there is none the one that keeps it most often."""
-    by_input: dict[int, list[KeptSet]] = {}
-    for one in tried:
-        by_input.setdefault(one.input, []).append(one)
-    for _, sets in sorted(by_input.items()):
-        ordered = sorted(sets, key=lambda one: (-one.stay, one.columns))
-        yield from [one for one in ordered if one.enough] or ordered[:1]
 
 
 SEARCH_DRAWS = 4
@@ -152,7 +142,14 @@ class KeptParts:
 
     def propose(self, size: int, inputs: Ints) -> Iterator[Proposal]:
         """Yield the sets of each input that keep its decision on nearly all draws of the search."""
-        hypotheses, sets = self.keeping([(i, one) for i in inputs.tolist() for one in self._grown(size, i)])
+        grown: dict[tuple[int, tuple[Part, ...]], None] = {}  # an input and a set of its parts, each once
+        for i in inputs.tolist():
+            if size == 1:
+                grown |= dict.fromkeys((i, (k,)) for k in range(len(self.parts.of[i])))
+            for before in self.beams.get(i, []) if size > 1 else []:
+                others = [k for k in self.singles[i] if k not in before][:BEST]
+                grown |= dict.fromkeys((i, tuple(sorted((*before, k)))) for k in others)
+        hypotheses, sets = self.keeping(list(grown))
         if not sets:
             return
         scores = Scores(len(sets), self.decision)
@@ -170,15 +167,6 @@ class KeptParts:
             names = [[part.name for part in of_input] for of_input in self.parts.of]
             kept = [tuple(names[i][k] for k in one) for i, one in zip(hypotheses.input_of, sets, strict=True)]
             yield hypotheses, np.ones(len(sets), bool), kept
-
-    def _grown(self, size: int, index: int) -> list[tuple[Part, ...]]:
-        if size == 1:
-            return [(k,) for k in range(len(self.parts.of[index]))]
-        grown: dict[tuple[Part, ...], None] = {}
-        for before in self.beams.get(index, []):
-            others = [k for k in self.singles[index] if k not in before][:BEST]
-            grown |= dict.fromkeys(tuple(sorted((*before, k))) for k in others)
-        return list(grown)
 
     def keeping(self, pairs: Sequence[tuple[int, tuple[Part, ...]]]) -> tuple[Hypotheses, list[tuple[Part, ...]]]:
         """Return hypotheses in which all but a set is redrawn, of inputs in their order, and the set of each (H)."""
@@ -232,21 +220,20 @@ class Scores:
     """How often draws of each hypothesis (H,) keep the decision, and by how much they change the outputs."""
 
     def __init__(self, size: int, decision: Decision) -> None:
-        self.look = LookAtScores(decision)
+        self.look = partial(look_at_scores, decision=decision)
         self.stay, self.change = np.zeros(size), np.full(size, np.inf)
 
     def note(self, job: Job, scores: Floats | None, *, listed: bool) -> None:  # noqa: ARG002
-        """Keep the scores of a job."""
         if scores is not None:
             self.stay[job.rows], self.change[job.rows] = scores
 
 
-@dataclass(frozen=True)
-class LookAtScores:
+def look_at_scores(
+    hypotheses: Hypotheses,  # noqa: ARG001
+    batch: CounterfactualBatch,
+    outputs: Floats,
+    decision: Decision,
+) -> Floats:
     """Share of the draws that keep the decision, and the mean change of the outputs, (2, n)."""
-
-    decision: Decision
-
-    def __call__(self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> Floats:  # noqa: ARG002
-        change = np.abs(outputs[:, 1:] - outputs[:, :1]).sum(axis=2).mean(axis=1)
-        return np.stack([1 - changes(self.decision, outputs, batch.mass).mean(axis=1), change])
+    change = np.abs(outputs[:, 1:] - outputs[:, :1]).sum(axis=2).mean(axis=1)
+    return np.stack([1 - changes(decision, outputs, batch.mass).mean(axis=1), change])

@@ -37,10 +37,7 @@ def subset_of_block(hypotheses: Hypotheses, block: Block) -> int:
 def subset_parts(
     hypotheses: Hypotheses, evaluator: Evaluator, draws: int, blocks: Sequence[Block] | None = None
 ) -> Iterator[tuple[Job, Floats]]:
-    """Yield inputs with all their outputs (n, 1 + draws, outputs), subset by subset: few enough to hold them all.
-
-    `blocks` are those that are wanted; None: all.
-    """
+    """Yield inputs of blocks (None: all) with all outputs (n, 1 + draws, outputs), subset by subset, some at a time."""
     most = max(1, 64 * GROUP_VALUES // ((draws + 1) * evaluator.n_outputs))
     blocks = sorted(hypotheses.blocks if blocks is None else blocks, key=partial(subset_of_block, hypotheses))
     parts: list[Floats] = []

@@ -9,7 +9,6 @@ two-sided statistic, the mean of some draws itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,49 +37,37 @@ def expected_overlap(result: Result) -> float:
     evidence, record = result.evidence, result.record
     assert record.h is not None
     exceeded = np.where(evidence.draws > 0, (1 - evidence.surprise) * evidence.draws, 0.0)
-    counts = SequentialCounts(evidence.draws, np.rint(exceeded).astype(np.int64), record.h, record.draws)
-    choice = result.choice
+    choice, shares = result.choice, []
     assert choice is not None
-    again = simulated(counts, record.center)
-    shares = []
+    again = simulated(evidence.draws, np.rint(exceeded).astype(np.int64), record.h, record.draws, record.center)
     for p in again:
         other = choice.chosen(np.where(evidence.draws > 0, p, evidence.values), result.tested)  # exact ones stay
         shares.append((result.chosen & other).sum() / max(1, (result.chosen | other).sum()))
     return float(np.mean(shares))
 
 
-@dataclass(frozen=True, eq=False)
-class SequentialCounts:
-    """Draws and exceedances (H,) of a sequential test that ends at h of them, or at most so many draws."""
-
-    draws: Ints
-    exceeded: Ints
-    h: int
-    most: int
-
-
-def simulated(counts: SequentialCounts, center: int = 0) -> Iterator[Floats]:
-    """p-values (H,) of other seeds; `center` draws make the centre of the statistic, 0 if it has none.
+def simulated(draws: Ints, exceeded: Ints, h: int, most: int, center: int = 0) -> Iterator[Floats]:
+    """p-values (H,) of other seeds, from draws and exceedances (H,) of a test that ends at h of these or `most` draws.
 
     The p-value of a hypothesis ends at h / tau unless it is chosen before, tau being the draw that exceeds for the h-th
     time: what a rule chooses by h / tau of all is what the run chooses (Fischer, Barry & Ramdas 2024). What another
-    centre does to a rate depends on the tails of the draws, which are taken to be logistic: between those of a normal
-    and of an exponential distribution.
+    centre of `center` draws (0: there is none) does to a rate depends on the tails of the draws, which are taken to be
+    logistic: between those of a normal and of an exponential distribution.
 
-    >>> p = np.mean(list(simulated(SequentialCounts(np.array([990, 20]), np.array([0, 10]), 10, 5000))), axis=0)
+    >>> p = np.mean(list(simulated(np.array([990, 20]), np.array([0, 10]), 10, 5000)), axis=0)
     >>> bool(p[0] < 0.02 < 0.3 < p[1])
     True
     """
     rng = stream(0, "overlap", 0, 0)
-    posterior, which = _places(counts, center)
-    size = len(counts.draws)
+    posterior, which = _places(draws, exceeded, center)
+    size = len(draws)
     reach = (posterior.cumsum(axis=1) + np.arange(len(posterior))[:, None]).ravel()
     for _ in range(SEEDS):
         place = np.searchsorted(reach, which + rng.random(size)) - which * len(PLACES)
         middle = rng.standard_normal(size) / np.sqrt(center) if center else None
         rate = exceeding(PLACES[np.clip(place, 0, len(PLACES) - 1)], middle)
-        last = rng.negative_binomial(counts.h, rate) + counts.h
-        yield counts.h / np.minimum(last, counts.most + 1)
+        last = rng.negative_binomial(h, rate) + h
+        yield h / np.minimum(last, most + 1)
 
 
 def exceeding(place: Floats, centre: Floats | None) -> Floats:
@@ -97,20 +84,23 @@ def exceeding(place: Floats, centre: Floats | None) -> Floats:
     return np.asarray(np.clip(expit((centre - far) / SPREAD) + expit((-centre - far) / SPREAD), LEAST, 1.0))
 
 
-def _places(counts: SequentialCounts, center: int) -> tuple[Floats, Ints]:
+def _places(draws: Ints, exceeded: Ints, center: int) -> tuple[Floats, Ints]:
     """How likely a hypothesis stands at each place, for all different counts (u, places), and which is whose (H,)."""
-    pairs, which, times = np.unique(
-        np.stack([counts.draws, counts.exceeded], axis=1), axis=0, return_inverse=True, return_counts=True
-    )
-    drawn, exceeded = pairs.T[:, :, None]
+    from scipy.special import xlog1py, xlogy
+
+    counts = np.stack([draws, exceeded], axis=1)
+    pairs, which, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+    drawn, hits = pairs.T[:, :, None]
+    best = hits / np.maximum(drawn, 1)
+    most = np.asarray(xlogy(hits, best) + xlog1py(drawn - hits, -best))  # what is far below it does not count
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES) if center else (np.zeros(1), np.ones(1))
     centres = nodes / np.sqrt(max(center, 1))
     likelihood = np.zeros((len(pairs), len(PLACES)))
     for node, weight in zip(centres, weights / weights.sum(), strict=True):
         rate = exceeding(PLACES, np.full(len(PLACES), node) if center else None)
         rate = np.minimum(rate, 1 - LEAST)
-        scaled = exceeded * np.log(rate) + (drawn - exceeded) * np.log1p(-rate)
-        likelihood += weight * np.exp(scaled - _best(drawn, exceeded))
+        scaled = hits * np.log(rate) + (drawn - hits) * np.log1p(-rate)
+        likelihood += weight * np.exp(scaled - most)
     likelihood = np.maximum(likelihood, 1e-300)  # counts that no place fits
     common = np.full(len(PLACES), 1 / len(PLACES))
     for _ in range(STEPS):
@@ -118,11 +108,3 @@ def _places(counts: SequentialCounts, center: int) -> tuple[Floats, Ints]:
         posterior /= posterior.sum(axis=1, keepdims=True)
         common = times @ posterior / times.sum()
     return posterior, which.reshape(-1)
-
-
-def _best(drawn: Ints, exceeded: Ints) -> Floats:
-    """The largest log-likelihood of any rate: what is far below it does not count."""
-    from scipy.special import xlog1py, xlogy
-
-    rate = exceeded / np.maximum(drawn, 1)
-    return np.asarray(xlogy(exceeded, rate) + xlog1py(drawn - exceeded, -rate))

@@ -42,6 +42,7 @@ from butfor.evaluation.workers import asked_where, opened, worker_states
 from butfor.inference.decisions import Decision
 from butfor.inference.effects import Effects, Estimates
 from butfor.inference.features import LEAST_INPUTS, Features, Fit, features
+from butfor.inference.guarantees import P_RULES
 from butfor.inference.selection import Choice
 from butfor.inference.sequential import first_batch
 from butfor.inference.statistics import (
@@ -272,10 +273,8 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
     size = settings.options.batch_rows or context.batch_rows
     failed, n_evaluations = dict[int, str](), 0
     if tolerance.skip:
-        _, bad = answered(hypotheses.items, kept.model, size, context.describe)
         n_evaluations = len(hypotheses.items)
-        failed = {row: bad[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in bad}
-        hypotheses = with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
+        hypotheses, failed = with_stand_ins(hypotheses, kept.model, size, context.describe)
     seen = probe(model, hypotheses.items, size, context.describe)
     spec, target, names = _statistic(context, settings, seen)
     flips = decisions.watch_decisions(hypotheses, settings, seen.outputs, decides=context.wrapped.decides)
@@ -670,10 +669,7 @@ def _answers(
     different: Different,
     reference_outputs: Floats | None,
 ) -> Answers:
-    """The choice, and what is estimated once it is made; an interrupted run gives what it has.
-
-    Effects of hypotheses that are `sure` (H,), all of whose outcomes are known, need no fresh draws.
-    """
+    """The choice, and what is estimated after it; effects that are `sure` (H,), listed in full, need no fresh draws."""
     context, settings, hypotheses = start.context, start.settings, start.hypotheses
     spec, flips, checked = start.spec, start.flips, start.checked
     untested = evaluator.untested(hypotheses.size)
@@ -744,16 +740,14 @@ def _scale(start: Start, reference: Floats | None) -> tuple[Floats, float]:
 
 
 def _ends(start: Start, done: tests.Performed, fresh: Bools) -> Floats | None:
-    """The least and largest effect (2, H) that a probability allows; None of other outputs.
-
-    Effects from `fresh` draws (H,) are of the class that was tested, others of the class with the largest output.
-    """
+    """The least and largest effect (2, H) that a probability allows; None of other outputs."""
     outputs, classes = start.seen.outputs, done.evidence.classes
     known = outputs[np.isfinite(outputs).all(axis=1)]
     if start.settings.link is not None or outputs.shape[1] == 1 or not len(known) or not are_probabilities(known):
         return None
     if start.spec.target.kind == "predicted":
-        classes = np.where(fresh, classes, outputs.argmax(axis=1)[start.hypotheses.input_of])
+        largest = outputs.argmax(axis=1)[start.hypotheses.input_of]
+        classes = np.where(fresh, classes, largest)  # fresh draws are of the class that was tested
     return np.asarray(outputs[start.hypotheses.input_of, classes] - np.array([[1.0], [0.0]]))
 
 
@@ -767,27 +761,6 @@ def _enough(
     tested = np.isin(inputs, np.delete(start.hypotheses.input_of, untested))  # others were skipped
     if settings.enough is None or not tested.any():
         return None, []
-    if reference is not None and reference.keeps is not None:
-        keeps = _kept_columns(start, reference, evaluator, decision, reference_outputs, tested)
-    try:
-        if parts is not None:
-            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, tested, effect)
-        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, tested), []
-    except (InputError, ModelError) as error:  # of a sampler that cannot redraw nearly all of an input
-        if parts is None or isinstance(error, ModelUnreachable):
-            raise
-        return None, [Note("enough-not-drawn", "warning", {"why": str(error)})]
-
-
-def _kept_columns(
-    start: Start,
-    reference: Reference,
-    evaluator: Evaluator,
-    decision: Decision,
-    reference_outputs: Floats | None,
-    tested: Bools,
-) -> Keeps | None:
-    assert reference.keeps is not None
 
     def decided(items: Items) -> Array | None:
         """None: rows of the search are made, not drawn, and no model has to take them."""
@@ -800,8 +773,17 @@ def _kept_columns(
         except ModelError:
             return None
 
-    rows = decision(_outputs_on(reference, evaluator) if reference_outputs is None else reference_outputs)
-    return reference.keeps(decision(start.seen.outputs), rows, start.clusters, tested, decided)
+    if reference is not None and reference.keeps is not None:
+        rows = decision(_outputs_on(reference, evaluator) if reference_outputs is None else reference_outputs)
+        keeps = reference.keeps(decision(start.seen.outputs), rows, start.clusters, tested, decided)
+    try:
+        if parts is not None:
+            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, tested, effect)
+        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, tested), []
+    except (InputError, ModelError) as error:  # of a sampler that cannot redraw nearly all of an input
+        if parts is None or isinstance(error, ModelUnreachable):
+            raise
+        return None, [Note("enough-not-drawn", "warning", {"why": str(error)})]
 
 
 def _root(start: Start, evaluator: Evaluator) -> tuple[Floats | None, list[PartialEvidence], Hypotheses]:
@@ -863,10 +845,7 @@ def _looks_picked(start: Start, reference: Floats | None, declined: bool) -> lis
 
 
 def _judged(context: RunContext, hypotheses: Hypotheses, kept: Kept) -> tuple[Note | None, Bools | None]:
-    """Return what the modality says of the counterfactuals that were kept, and of which hypotheses (H,) they look odd.
-
-    A fault there costs only that.
-    """
+    """Return what the modality says of what was kept, and which hypotheses (H,) look odd; a fault costs only that."""
     try:
         judged = None if context.judge is None else context.judge(hypotheses, kept)
     except Exception as error:  # what is looked at came from a user's sampler
@@ -884,9 +863,6 @@ def _notes(context: RunContext) -> Sequence[Note | str]:
         return [Note("no-sampler-notes", "info", {"error": type(error).__name__, "why": str(error)})]
 
 
-RULES = ("bh", "by", "holm", "bonferroni")
-
-
 def check_zoom(proposer: Proposer, settings: Settings) -> None:
     """Refuse a test or a rule that cannot go from coarse to fine: what is not drawn must count as p = 1."""
     if not isinstance(proposer, ProposesTree):
@@ -897,8 +873,8 @@ def check_zoom(proposer: Proposer, settings: Settings) -> None:
             f"zoom needs p-values, since what is not drawn counts as p = 1, got test={test.name!r}; use "
             "test='sequential', or 'irt' without early_stop"
         )
-    if settings.rule not in RULES:
-        raise InputError(f"zoom takes one of the rules {', '.join(RULES)}, got rule={settings.rule!r}; use 'bh'")
+    if settings.rule not in P_RULES:
+        raise InputError(f"zoom takes one of the rules {', '.join(P_RULES)}, got rule={settings.rule!r}; use 'bh'")
 
 
 def with_layers(hypotheses: Hypotheses, proposer: Proposer, conclusions: Proposed) -> Hypotheses:

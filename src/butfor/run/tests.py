@@ -11,24 +11,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, product
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
-from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator
+from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator, Summary
 from butfor.evaluation.hypotheses import (
+    SUPPORT,
     Block,
     CounterfactualBatch,
     Hypotheses,
     Job,
-    listing_job,
     partial_job,
     round_sizes,
     sliced,
 )
 from butfor.evaluation.items import content_digest
 from butfor.evaluation.samplers import ListsSupport, info_of
-from butfor.inference.adaptive import LEAST_BLOCKS, PILOT
+from butfor.inference.adaptive import LEAST_BLOCKS, PILOT, joined
 from butfor.inference.effects import Effects, class_interval, no_effects
 from butfor.inference.exact import Support, listed_evidence
 from butfor.inference.few_shot import competed, score_scale
@@ -100,8 +100,7 @@ def perform(
     elif settings.rule == "e-bh":
         evidence = reduced_evidence("e", hypotheses, evaluator, spec, draws, soft_ranked)
     else:
-        drawing = _Drawing(evaluator, spec, settings)
-        evidence, choice, interrupted = drawing.p_values(hypotheses, choice, known, outcomes)
+        evidence, choice, interrupted = _p_values(hypotheses, evaluator, spec, settings, choice, known, outcomes)
         if hypotheses.stepwise and test.name == "sequential" and not interrupted:
             notes += reach_of_layers(hypotheses.resolution, evidence.draws, evidence.open, draws)
         if hypotheses.layers is None:
@@ -117,89 +116,94 @@ def perform(
     return Performed(evidence, choice, tuple(notes), interrupted)
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawing:
-    """p-values: exact where all outcomes are known or listed, else by drawing."""
-
-    evaluator: Evaluator
-    spec: StatisticSpec
-    settings: Settings
-
-    def p_values(
-        self, hypotheses: Hypotheses, choice: Choice, known: Iterable[PartialEvidence], outcomes: Outcomes | None
-    ) -> tuple[Evidence, Choice, bool]:
-        """Return also whether drawing was interrupted; where parts wait for larger ones, one resolution at a time."""
-        layers, settings, meter = hypotheses.layers, self.settings, self.evaluator.counter
-        if layers is None or not layers.stepwise:
-            return self._drawn(hypotheses, choice, known, outcomes)
-        evidence, chosen = None, np.zeros(hypotheses.size, bool)
-        for level in np.unique(layers.resolution):
-            now = (layers.resolution == level) & layers.reached(chosen)
-            if evidence is not None and not now.any():
-                continue
-            some = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if now[block.rows[0]]))
-            meter.stage(f"{settings.test.name}, resolution {level}", None)
-            drawn, choice, interrupted = self._drawn(some, choice, [not_drawn(np.flatnonzero(~now))], None)
-            evidence = drawn if evidence is None else merged_evidence(evidence, drawn, now)
-            chosen = choice.chosen(evidence.scaled, _members(evidence, settings, hypotheses))
-            meter.set_chosen(int(chosen.sum()))
-            if interrupted:
-                return evidence, choice, True
-        assert evidence is not None
-        return evidence, choice, False
-
-    def _drawn(
-        self, hypotheses: Hypotheses, choice: Choice, known: Iterable[PartialEvidence], outcomes: Outcomes | None
-    ) -> tuple[Evidence, Choice, bool]:
-        evaluator, spec, settings, meter = self.evaluator, self.spec, self.settings, self.evaluator.counter
-        test, draws = settings.test, settings.draws_for(hypotheses.size)
-        if outcomes is not None:
-            known_blocks, unknown = outcomes.split(hypotheses)
-            known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
-            hypotheses = replace(hypotheses, blocks=tuple(unknown))
-        listed, others = split_listed(hypotheses)
-        rest = replace(hypotheses, blocks=tuple(others))
-        sure = chain(known, exact(hypotheses, evaluator, spec, listed))
-        chooser = _Chooser(choice)
-        if test.name == "sequential":
-            cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
-            weighted = choice.rule == "adaptive"
-            deep = max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
-            learn, pilot = (chooser.learn, PILOT) if weighted else (None, 0)
-            at_best = choice.in_families if hypotheses.stepwise else None  # parts are few, and their family is large
-            waits = chooser.waiting if hypotheses.layers is not None else None
-            stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
-            evidence, interrupted = sequential(
-                rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left
-            )
-            return evidence, chooser.choice, interrupted
-        if test.early_stop:
-            drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
-            rejected = meter.set_chosen_rows
-            drawn = early_stop(rest, evaluator, spec, draws, test.delta, chooser, rejected, sure, drops=drops)
-            return drawn, choice, False
-        return irt(rest, evaluator, spec, draws, sure), choice, False
+def _p_values(
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    choice: Choice,
+    known: Iterable[PartialEvidence],
+    outcomes: Outcomes | None,
+) -> tuple[Evidence, Choice, bool]:
+    """p-values, by drawing or exact; also whether that was interrupted. Parts that wait: one resolution at a time."""
+    layers, meter = hypotheses.layers, evaluator.counter
+    if layers is None or not layers.stepwise:
+        return _drawn(hypotheses, evaluator, spec, settings, choice, known, outcomes)
+    evidence, chosen = None, np.zeros(hypotheses.size, bool)
+    for level in np.unique(layers.resolution):
+        now = (layers.resolution == level) & layers.reached(chosen)
+        if evidence is not None and not now.any():
+            continue
+        some = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if now[block.rows[0]]))
+        meter.stage(f"{settings.test.name}, resolution {level}", None)
+        waiting = [not_drawn(np.flatnonzero(~now))]
+        drawn, choice, interrupted = _drawn(some, evaluator, spec, settings, choice, waiting, None)
+        evidence = drawn if evidence is None else merged_evidence(evidence, drawn, now)
+        chosen = choice.chosen(evidence.scaled, _members(evidence, settings, hypotheses))
+        meter.set_chosen(int(chosen.sum()))
+        if interrupted:
+            return evidence, choice, True
+    assert evidence is not None
+    return evidence, choice, False
 
 
-class _Chooser:
-    """Rejects what a sequential run can so far; weights are learned once, from its pilot."""
+def _drawn(
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    choice: Choice,
+    known: Iterable[PartialEvidence],
+    outcomes: Outcomes | None,
+) -> tuple[Evidence, Choice, bool]:
+    """p-values of one resolution, or of all: exact where all outcomes are known or listed, else by drawing."""
+    meter, test, draws = evaluator.counter, settings.test, settings.draws_for(hypotheses.size)
+    if outcomes is not None:
+        known_blocks, unknown = outcomes.split(hypotheses)
+        known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
+        hypotheses = replace(hypotheses, blocks=tuple(unknown))
+    sampler, can_list = hypotheses.sampler, set[int]()
+    if isinstance(sampler, ListsSupport):
+        can_list = {id(subset) for subset in hypotheses.subsets if sampler.lists(subset)}
+    listed = [block for block in hypotheses.blocks if id(block.subset) in can_list]
+    rest = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if id(block.subset) not in can_list))
+    sure = chain(known, exact(hypotheses, evaluator, spec, listed))
 
-    def __init__(self, choice: Choice) -> None:
-        self.choice = choice
+    def choose(p: Floats, among: Bools) -> Bools:
+        return choice.chosen(p, among)
 
-    def __call__(self, p: Floats, among: Bools | None = None) -> Bools:
-        """Return what is chosen so far."""
-        return self.choice.chosen(p, np.ones(len(p), bool) if among is None else among)
+    if test.name == "sequential":
 
-    def waiting(self, p: Floats, among: Bools, chosen: Bools) -> Bools:
-        return self.choice.waiting(p, among, chosen)
+        def learn(p: Floats, among: Bools) -> None:
+            nonlocal choice
+            choice = choice.after_pilot(p, among)
 
-    def learn(self, p: Floats, among: Bools) -> None:
-        self.choice = self.choice.after_pilot(p, among)
+        def waiting(p: Floats, among: Bools, chosen: Bools) -> Bools:
+            return choice.waiting(p, among, chosen)
+
+        cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
+        stopping = Stopping(
+            h=test.h,
+            cap=cap,
+            choose=choose,
+            deep=max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0,
+            pilot=PILOT if choice.rule == "adaptive" else 0,
+            learn=learn if choice.rule == "adaptive" else None,
+            at_best=choice.in_families if hypotheses.stepwise else None,  # parts are few, and their family is large
+            waits=waiting if hypotheses.layers is not None else None,
+            picked=spec.picked is not None,
+        )
+        evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left)
+        return evidence, choice, interrupted
+    if test.early_stop:
+        drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
+        rejected = meter.set_chosen_rows
+        drawn = early_stop(rest, evaluator, spec, draws, test.delta, choose, rejected, sure, drops=drops)
+        return drawn, choice, False
+    return irt(rest, evaluator, spec, draws, sure), choice, False
 
 
 def chosen_by(hypotheses: Hypotheses, settings: Settings, done: Performed) -> Bools:
-    """The selection (H,)."""
     return done.choice.chosen(done.evidence.scaled, _members(done.evidence, settings, hypotheses))
 
 
@@ -262,21 +266,12 @@ def cluster_of(groups: object, names: Sequence[Any], alike: Ints) -> Ints:
     """The cluster of every input (n,): those that the user puts together, and those that are equal (`alike`, (n,))."""
     if groups is None:
         return alike
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    if isinstance(groups, Mapping):
-        labels = [groups.get(name) for name in names]
-    else:
-        labels = labels_of("groups", groups, "input")
+    labels = list(map(groups.get, names)) if isinstance(groups, Mapping) else labels_of("groups", groups, "input")
     if len(labels) != len(names):
         raise InputError(f"groups has {len(labels)} labels for {len(names)} inputs; give one for each input")
     if any(map(_is_missing, labels)):
         raise InputError("groups has no label for some inputs; give one for each input")
-    named = _numbered(labels) + int(alike.max(initial=0)) + 1
-    size = int(named.max(initial=0)) + 1
-    joined = coo_array((np.ones(len(named)), (alike, named)), shape=(size, size))
-    return np.asarray(connected_components(joined, directed=False)[1][alike], np.int64)
+    return joined(alike, _numbered(labels))
 
 
 def _is_missing(label: object) -> bool:
@@ -291,9 +286,17 @@ def _labels(hypotheses: Hypotheses, weights_by: object) -> Ints:
     if weights_by is None:
         return hypotheses.subset_of
     if callable(weights_by):
-        names, subsets = hypotheses.input_names, hypotheses.subset_names
-        pairs = zip(hypotheses.input_of, hypotheses.subset_of, strict=True)
-        labels = [_label(weights_by, names[i], subsets[j]) for i, j in pairs]
+        labels = []
+        for i, j in zip(hypotheses.input_of, hypotheses.subset_of, strict=True):
+            name, subset = hypotheses.input_names[i], hypotheses.subset_names[j]
+            try:
+                labels.append(weights_by(name, subset))
+                hash(labels[-1])
+            except Exception as error:  # any error of the user's function, and a label that cannot be one
+                raise InputError(
+                    f"weights_by raised {type(error).__name__} on input {name!r}, subset {subset!r}: {error}; give a "
+                    "function (input, subset) -> label, a number or a string"
+                ) from error
     else:
         labels = labels_of("weights_by", weights_by, "hypothesis")
     if len(labels) != hypotheses.size:
@@ -310,19 +313,6 @@ def _numbered(labels: Sequence[Any]) -> Ints:
     return np.array([numbers[label] for label in labels], np.int64)
 
 
-def _label(weights_by: Callable[[Any, str], object], name: object, subset: str) -> object:
-    """Return the label that the user's function gives a hypothesis."""
-    try:
-        label = weights_by(name, subset)
-        hash(label)
-    except Exception as error:  # any error of the user's function, and a label that cannot be one
-        raise InputError(
-            f"weights_by raised {type(error).__name__} on input {name!r}, subset {subset!r}: {error}; give a function "
-            "(input, subset) -> label, a number or a string"
-        ) from error
-    return label
-
-
 def check_drawable(drawable: Bools) -> int:
     """Return how many hypotheses are left out for want of accepted draws; an error if they are most of them."""
     left_out = int((~drawable).sum())
@@ -334,8 +324,6 @@ def check_drawable(drawable: Bools) -> int:
         )
     return left_out
 
-
-# A fixed number of draws
 
 Reduction = Callable[[ValueSet], tuple[Array, ...]]  # to an array or more of (n,) each
 
@@ -492,20 +480,17 @@ def early_stop(
     spec: StatisticSpec,
     draws: int,
     delta: float,
-    choose: Callable[[Floats, Bools], Bools],
-    set_chosen: Callable[[Bools], None],
+    choose: Callable[[Floats, Bools], Bools],  # p-values and the family (H,)
+    set_chosen: Callable[[Bools], None],  # given what is rejected so far
     known: Iterable[PartialEvidence] = (),
     *,
     drops: bool = False,
 ) -> Evidence:
-    """Return the evidence of `EarlyStop`, from the draws of the fixed-K run with the same seed.
-
-    `choose` takes p-values (H,) and the family (H,); `set_chosen` is given what is rejected so far.
-    """
+    """Return the evidence of `EarlyStop`, from the draws of the fixed-K run with the same seed."""
     state = EarlyStop(hypotheses.size, draws, delta, gather("p", hypotheses.size, 0, known), drops, choose)
     total = spec.center + draws  # the pilot draws stand first in the stream, as they do in the fixed-K run
     pilots = _span_jobs(hypotheses, np.ones(hypotheses.size, bool), (0, spec.center), total)
-    counts_of = _counting(CountVaried, spec, _pilot_centre(hypotheses, evaluator, spec, pilots))
+    counts_of = _counting(exceedances, spec, _pilot_centre(hypotheses, evaluator, spec, pilots))
     while True:
         rejected, wanted = state.rejected_and_wanted()
         set_chosen(rejected)
@@ -516,8 +501,8 @@ def early_stop(
             together = wanted & (state.drawn == first)
             jobs = _span_jobs(hypotheses, together, (spec.center + first, spec.center + last), total)
             for unit, counts in evaluator.summaries(hypotheses, jobs, counts_of):
-                for job, count in zip(unit, counts, strict=True):
-                    state.count(job.rows, *count)
+                for (rows, _, _), count in zip(_alike(unit), counts, strict=True):
+                    state.count(rows, *count)
         state.narrow(wanted, after)
         state.give_up(evaluator.untested(hypotheses.size))
 
@@ -529,55 +514,66 @@ def _pilot_centre(
     if not spec.center:
         return None
     centre = np.zeros((hypotheses.size, evaluator.n_outputs))
-    for unit, sums in evaluator.summaries(hypotheses, pilots, lambda _: SumOutputs(spec.link)):
+    for unit, sums in evaluator.summaries(hypotheses, pilots, lambda _: partial(sum_outputs, link=spec.link)):
         for job, one in zip(unit, sums, strict=True):
             centre[job.rows] += one
     return centre / spec.center
 
 
-@dataclass(frozen=True)
-class SumOutputs:
-    """Sums of outputs (n, outputs) over the draws of each job of a unit, on the scale of the test."""
-
-    link: str | None
-
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Floats]:  # noqa: ARG002
-        return [linked(snap(one[:, 1:]), self.link).sum(axis=1) for one in outputs]
+def sum_outputs(jobs: tuple[Job, ...], outputs: tuple[Floats, ...], link: str | None) -> list[Floats]:  # noqa: ARG001
+    """Return sums (n, outputs) over the draws of each job of a unit, on the scale of the test."""
+    return [linked(snap(one[:, 1:]), link).sum(axis=1) for one in outputs]
 
 
-Counting = TypeVar("Counting")
+Counts = Callable[[Floats], tuple[Array, ...]]  # of the statistic (n, versions): arrays (n, ...)
 
 
 def _counting(
-    kind: Callable[[StatisticSpec, Floats | None, bytes], Counting], spec: StatisticSpec, centre: Floats | None
-) -> Callable[[tuple[Job, ...]], Counting]:
+    count: Counts, spec: StatisticSpec, centre: Floats | None
+) -> Callable[[tuple[Job, ...]], CountExceedances]:
     """Return what makes the summary of a unit, with the statistic and the centres (H, outputs) of its own."""
-    mark = content_digest((spec, centre))
+    mark = content_digest((count, spec, centre))
 
-    def summary_of(unit: tuple[Job, ...]) -> Counting:
+    def summary_of(unit: tuple[Job, ...]) -> CountExceedances:
         inputs = np.concatenate([job.inputs for job in unit])
         middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
-        return kind(spec.at(inputs), middle, mark)
+        return CountExceedances(count, spec.at(inputs), middle, mark)
 
     return summary_of
 
 
 @dataclass(frozen=True, eq=False)
-class CountVaried:
-    """Of each job of a unit: exceedances, whether anything varied, the observed values and their classes (n,)."""
+class CountExceedances:
+    """What a test needs of a unit: counts or bits of its draws, the observed values and their classes (n,)."""
 
+    count: Counts
     spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
     centre: Floats | None  # (hypotheses of the unit, outputs)
     mark: bytes  # of the statistic and the centres of all hypotheses
 
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Ints, Bools, Floats, Ints]]:  # noqa: ARG002
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Array, ...]]:
         counts, first = [], 0
-        for one in outputs:
-            rows = np.arange(first, first + len(one))
-            statistic, observed, classes = centred_statistic(rows, rows, one, self.spec, self.centre)
-            counts.append((*exceedances(statistic), observed.copy(), classes))
-            first += len(one)
+        for rows, start, stop in _alike(jobs):
+            within = np.arange(first, first + len(rows))
+            every = np.concatenate(outputs[start:stop])
+            statistic, observed, classes = centred_statistic(within, within, every, self.spec, self.centre)
+            counts.append((*self.count(statistic), observed.copy(), classes))
+            first += len(rows)
         return counts
+
+
+def _alike(jobs: Sequence[Job]) -> Iterator[tuple[Ints, int, int]]:
+    """Hypotheses (n,) of jobs that follow each other and are alike, so that they are counted in one go."""
+    stop = 0
+    for _, alike in groupby(jobs, key=attrgetter("round", "draws", "part")):  # a hypothesis is in one job
+        rows = [job.rows for job in alike]
+        yield np.concatenate(rows), stop, stop + len(rows)
+        stop += len(rows)
+
+
+def _hits(statistic: Floats, margin: float) -> tuple[Bools]:
+    """Which draws (n, draws) are at least as extreme as the observed input: ties count against us, so p stays valid."""
+    return (statistic[:, 1:] >= statistic[:, :1] - margin,)
 
 
 def _span_jobs(hypotheses: Hypotheses, still: Bools, span: tuple[int, int], total: int) -> Iterator[Job]:
@@ -593,31 +589,35 @@ def _span_jobs(hypotheses: Hypotheses, still: Bools, span: tuple[int, int], tota
             begin += size
 
 
-# Draws until each hypothesis is decided
-
-
 def sequential(
     hypotheses: Hypotheses,
     evaluator: Evaluator,
     spec: StatisticSpec,
     stopping: Stopping,
-    set_chosen: Callable[[Bools], None],
+    set_chosen: Callable[[Bools], None],  # given what is chosen so far
     known: Iterable[PartialEvidence] = (),
-    expect: Callable[[int], None] | None = None,
+    expect: Callable[[int], None] | None = None,  # given how many draws are left
 ) -> tuple[Evidence, bool]:
-    """Return the evidence of the sequential test, and whether the user interrupted it (Ctrl-C).
-
-    `known` hypotheses need no drawing; `set_chosen` is given what is chosen so far, `expect` how many draws are left.
-    """
+    """Return the evidence of the sequential test, and whether the user interrupted it; `known` ones are not drawn."""
     test, interrupted = Sequential(hypotheses.size, stopping), False
     try:
         for part in known:
             test.add_exact(part)
         pilots = (Job(block, spec.center, "pilot") for block in hypotheses.blocks)
         centre = _pilot_centre(hypotheses, evaluator, spec, pilots)
-        hits_of = _counting(CountHits, spec, centre)
+        hits_of = _counting(partial(_hits, margin=spec.margin), spec, centre)
+        by_part = hypotheses.items.shares_subsets and evaluator.memory is None
         while batch := test.next_batch():
-            _sequential_round(hypotheses, evaluator, spec, test, batch, centre, hits_of)
+            jobs = _open_jobs(hypotheses, test.drawn, test.number, batch, by_part=by_part)
+            if spec.picked is not None:
+                for job, outputs in evaluator.outputs(hypotheses, jobs):
+                    statistic, observed, classes = centred_statistic(job.rows, job.inputs, outputs, spec, centre)
+                    accepted = spec.picked.accept(outputs[:, 1:])
+                    test.count(job.rows, *_hits(statistic, spec.margin), observed, classes, accepted)
+            else:
+                for unit, counts in evaluator.summaries(hypotheses, jobs, hits_of):
+                    for (rows, _, _), (hits, observed, classes) in zip(_alike(unit), counts, strict=True):
+                        test.count(rows, hits, observed, classes)
             test.give_up(evaluator.untested(hypotheses.size))
             chosen, goes_on = test.look()
             set_chosen(chosen)
@@ -628,63 +628,6 @@ def sequential(
     except KeyboardInterrupt:
         interrupted = True
     return test.evidence(interrupted), interrupted
-
-
-def _sequential_round(
-    hypotheses: Hypotheses,
-    evaluator: Evaluator,
-    spec: StatisticSpec,
-    test: Sequential,
-    batch: int,
-    centre: Floats | None,
-    hits_of: Callable[[tuple[Job, ...]], CountHits],
-) -> None:
-    """One batch for every open hypothesis, counted in the order in which it was drawn."""
-    by_part = hypotheses.items.shares_subsets and evaluator.memory is None
-    jobs = _open_jobs(hypotheses, test.drawn, test.number, batch, by_part=by_part)
-    if spec.picked is not None:
-        for job, outputs in evaluator.outputs(hypotheses, jobs):
-            hits = _hits(job.rows, job.inputs, outputs, spec, centre)
-            test.count(job.rows, *hits, spec.picked.accept(outputs[:, 1:]))
-        return
-    for unit, counts in evaluator.summaries(hypotheses, jobs, hits_of):
-        for (rows, _, _), hits in zip(_alike(unit), counts, strict=True):
-            test.count(rows, *hits)
-
-
-Hits = tuple[Bools, Floats, Ints]  # (n, draws) at least as extreme as the observed value, which is (n,), of class (n,)
-
-
-@dataclass(frozen=True, eq=False)
-class CountHits:
-    """Which draws of a unit are at least as extreme as the observed input: a bit of each is all that a test needs."""
-
-    spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
-    centre: Floats | None  # (hypotheses of the unit, outputs)
-    mark: bytes  # of the statistic and the centres of all hypotheses
-
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Hits]:
-        counts: list[Hits] = []
-        first = 0
-        for rows, start, stop in _alike(jobs):
-            within = np.arange(first, first + len(rows))
-            counts.append(_hits(within, within, np.concatenate(outputs[start:stop]), self.spec, self.centre))
-            first += len(rows)
-        return counts
-
-
-def _hits(rows: Ints, inputs: Ints, outputs: Floats, spec: StatisticSpec, centre: Floats | None) -> Hits:
-    statistic, observed, classes = centred_statistic(rows, inputs, outputs, spec, centre)
-    return statistic[:, 1:] >= statistic[:, :1] - spec.margin, observed, classes  # ties count against us: p stays valid
-
-
-def _alike(jobs: Sequence[Job]) -> Iterator[tuple[Ints, int, int]]:
-    """Hypotheses (n,) of jobs that follow each other and are alike, so that they are counted in one go."""
-    stop = 0
-    for _, alike in groupby(jobs, key=attrgetter("round", "draws", "part")):  # a hypothesis is in one job
-        rows = [job.rows for job in alike]
-        yield np.concatenate(rows), stop, stop + len(rows)
-        stop += len(rows)
 
 
 def _open_jobs(hypotheses: Hypotheses, is_open: Bools, number: int, batch: int, *, by_part: bool) -> Iterator[Job]:
@@ -710,9 +653,6 @@ def _open_jobs(hypotheses: Hypotheses, is_open: Bools, number: int, batch: int, 
     ordered = [(one, part) for part in parts for one in wanted] if by_part else product(wanted, parts)
     for (block, span, every), (name, size) in ordered:
         yield Job(block, size, name) if every else partial_job(block, size, name, within[span], rows[span])
-
-
-# No draws: all counterfactuals are listed, or all outcomes known
 
 
 class Outcomes(Protocol):
@@ -749,22 +689,10 @@ def known_outcomes(
 def exact(
     hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, blocks: list[Block]
 ) -> Iterator[PartialEvidence]:
-    """Yield the p-values of `blocks` whose counterfactuals are listed: each of them is evaluated once (METHODS 9).
-
-    A value that is listed twice is evaluated once: tables need a memory in `evaluator`.
-    """
-    for job, outputs, support in evaluator.listed(hypotheses, [listing_job(hypotheses, block) for block in blocks]):
+    """Yield the p-values of `blocks` whose counterfactuals are listed: each is evaluated once (METHODS 9)."""
+    about = info_of(hypotheses.sampler).listed or 64  # how many values are listed is known once that is done
+    for job, outputs, support in evaluator.listed(hypotheses, [Job(block, about, SUPPORT) for block in blocks]):
         yield listed_evidence(spec, job.rows, job.inputs, outputs, support)
-
-
-def split_listed(hypotheses: Hypotheses) -> tuple[list[Block], list[Block]]:
-    """Return blocks whose subset the sampler can list, and the others."""
-    sampler = hypotheses.sampler
-    if not isinstance(sampler, ListsSupport):
-        return [], list(hypotheses.blocks)
-    lists = {id(subset): bool(sampler.lists(subset)) for subset in hypotheses.subsets}
-    listed = [block for block in hypotheses.blocks if lists[id(block.subset)]]
-    return listed, [block for block in hypotheses.blocks if not lists[id(block.subset)]]
 
 
 CHUNK_VALUES = 2**22  # values of the rows that are put beside inputs at a time
@@ -803,9 +731,6 @@ def ranked_root(
         yield listed_evidence(spec, job.rows, job.inputs, every, support)
 
 
-# Effects
-
-
 def fresh_effects(
     hypotheses: Hypotheses,
     evaluator: Evaluator,
@@ -815,10 +740,7 @@ def fresh_effects(
     draws: int,
     picked: Picked | None = None,
 ) -> Effects:
-    """Return effects from `draws` new counterfactuals: the draws that selected a hypothesis would flatter it.
-
-    Where inputs were picked by a rule, the counterfactuals are those that it would have picked too.
-    """
+    """Return effects from new draws that `picked` would have picked, too: those that chose a hypothesis flatter it."""
     effects = no_effects(hypotheses.size)
 
     def put(rows: Ints, estimated: tuple[Floats, Floats, Floats]) -> None:
@@ -830,8 +752,8 @@ def fresh_effects(
             put(job.rows, class_interval(outputs, classes[job.rows], link))
         return effects
 
-    def summary_of(unit: tuple[Job, ...]) -> Intervals:
-        return Intervals(link, tuple(classes[job.rows] for job in unit))
+    def summary_of(unit: tuple[Job, ...]) -> Summary:
+        return partial(class_intervals, classes=tuple(classes[job.rows] for job in unit), link=link)
 
     jobs = (Job(block, draws, "effect", keep=keep) for block, keep in wanted)
     for unit, intervals in evaluator.summaries(hypotheses, jobs, summary_of):
@@ -840,13 +762,11 @@ def fresh_effects(
     return effects
 
 
-@dataclass(frozen=True, eq=False)
-class Intervals:
-    """Effects and their intervals, of each job of a unit."""
-
-    link: str | None
-    classes: tuple[Ints, ...]  # of each job (n,)
-
-    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Floats, Floats, Floats]]:  # noqa: ARG002
-        pairs = zip(outputs, self.classes, strict=True)
-        return [class_interval(one, classes, self.link) for one, classes in pairs]
+def class_intervals(
+    jobs: tuple[Job, ...],  # noqa: ARG001
+    outputs: tuple[Floats, ...],
+    classes: tuple[Ints, ...],
+    link: str | None,
+) -> list[tuple[Floats, Floats, Floats]]:
+    """Return effects and their intervals, of each job of a unit and the classes (n,) of its hypotheses."""
+    return [class_interval(one, of_job, link) for one, of_job in zip(outputs, classes, strict=True)]

@@ -7,10 +7,12 @@ few small ones, which travel; its `note` adds them up.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from butfor.evaluation.evaluator import Extract
 from butfor.evaluation.hypotheses import CounterfactualBatch, Hypotheses, Job
 from butfor.evaluation.items import size
 from butfor.inference.decisions import Decision, FlipShare, Forecasts, Nearest, changes, decision_chances
@@ -39,33 +41,31 @@ class FirstDraws:
     """Estimates of every hypothesis from the first round of its draws."""
 
     def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding, averaged: Target) -> None:
-        self.look = LookAtFirst(target, averaged, link, travelling(rounding))
+        small = travelling(rounding)
+        self.look = partial(look_at_first, target=target, averaged=averaged, link=link, rounding=small)
         self._estimates = np.full((5, size), np.nan)
 
     def note(self, job: Job, estimates: Floats | None, *, listed: bool) -> None:  # noqa: ARG002
-        """Keep the estimates of a job."""
         if estimates is not None:
             self._estimates[:, job.rows] = estimates
 
     def estimates(self) -> Estimates:
-        """Return the estimates of all hypotheses."""
         return Estimates(*self._estimates)
 
 
-@dataclass(frozen=True)
-class LookAtFirst:
+def look_at_first(
+    hypotheses: Hypotheses,  # noqa: ARG001
+    batch: CounterfactualBatch,
+    outputs: Floats,
+    target: Target,
+    averaged: Target,
+    link: str | None,
+    rounding: Rounding,
+) -> Floats | None:
     """Estimates from the first round of a hypothesis; None for later rounds."""
-
-    target: Target
-    averaged: Target
-    link: str | None
-    rounding: Rounding
-
-    def __call__(self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> Floats | None:  # noqa: ARG002
-        if _is_later(batch) or outputs.shape[1] < 2:
-            return None
-        inputs = batch.job.inputs
-        return first_estimates(outputs, batch.mass, inputs, self.target, self.averaged, self.link, self.rounding)
+    if _is_later(batch) or outputs.shape[1] < 2:
+        return None
+    return first_estimates(outputs, batch.mass, batch.job.inputs, target, averaged, link, rounding)
 
 
 class Moves:
@@ -78,7 +78,6 @@ class Moves:
         self._each = dict[int, list[Floats]]()
 
     def note(self, job: Job, numbers: tuple[Floats, Floats | None] | None, *, listed: bool) -> None:
-        """Add the draws of a job."""
         if numbers is None:  # a unit that nobody could do
             return
         (changed, each), rows = numbers, job.rows
@@ -203,15 +202,14 @@ class Flips:
     """
 
     def __init__(self, size: int, decision: Decision, *, stays: bool = False, together: int = 0) -> None:
-        self.decision, self.look = decision, LookForChanges(decision, together)
-        self.stays, self.together = stays, together
+        self.decision, self.stays, self.together = decision, stays, together
+        self.look = partial(look_for_changes, decision=decision, together=together)
         self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self._rounds = np.zeros((3, size))  # their number, the sums of flips^2 / draws and of draws^2
         self._nearest, self._room = dict[int, dict[int, tuple[float, Any, Floats]]](), NEAREST_ROOM
 
     def note(self, job: Job, changed: tuple[int, Floats | Ints, NearestChange | None] | None, *, listed: bool) -> None:
-        """Count the draws of a job, and keep what is nearer than what is known."""
         if changed is None:  # a unit that nobody could do
             return
         (draws, share, nearest), rows = changed, job.rows
@@ -259,32 +257,29 @@ class Flips:
         return np.asarray(np.sqrt(np.maximum(beyond, 0.0) / np.maximum(draws - sizes / draws, 1.0)))
 
 
-@dataclass(frozen=True)
-class LookForChanges:
-    """How many draws there are, how many (or which share of what is listed) change the decision, and the nearest."""
+def look_for_changes(
+    hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats, decision: Decision, together: int
+) -> tuple[int, Floats | Ints, NearestChange | None]:
+    """Return how many draws there are, how many (or which share of a list) change the decision, and the nearest.
 
-    decision: Decision
-    together: int = 0  # draws of a round, whose changes are counted by themselves, (n, rounds)
-
-    def __call__(
-        self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats
-    ) -> tuple[int, Floats | Ints, NearestChange | None]:
-        changed, mass = changes(self.decision, outputs, batch.mass), batch.mass
-        if mass is not None:
-            share = (mass * changed).sum(axis=1) / mass.sum(axis=1)
-        else:
-            share = np.add.reduceat(changed, _starts(changed.shape[1], self.together), axis=1, dtype=np.int64)
-        members = np.flatnonzero(changed.any(axis=1))
-        if not members.size:
-            return changed.shape[1], share, None
-        items, subset = hypotheses.items, batch.job.block.subset
-        distance, ways = items.distances(batch.values, changed, subset)
-        best, near = _nearest_of_each_way(changed, distance, ways)
-        pieces = items.take(items.pack(batch.values, best + 1, batch.versions, subset), members)
-        best, near = best[members], near[members]
-        at = members[:, None], best
-        nearest = (members, np.where(near, distance[at], np.inf), ways[at], pieces, outputs[members[:, None], best + 1])
-        return changed.shape[1], share, nearest
+    Changes of so many draws as stand `together` in a round are counted by themselves, (n, rounds).
+    """
+    changed, mass = changes(decision, outputs, batch.mass), batch.mass
+    if mass is not None:
+        share = (mass * changed).sum(axis=1) / mass.sum(axis=1)
+    else:
+        share = np.add.reduceat(changed, _starts(changed.shape[1], together), axis=1, dtype=np.int64)
+    members = np.flatnonzero(changed.any(axis=1))
+    if not members.size:
+        return changed.shape[1], share, None
+    items, subset = hypotheses.items, batch.job.block.subset
+    distance, ways = items.distances(batch.values, changed, subset)
+    best, near = _nearest_of_each_way(changed, distance, ways)
+    pieces = items.take(items.pack(batch.values, best + 1, batch.versions, subset), members)
+    best, near = best[members], near[members]
+    at = members[:, None], best
+    nearest = (members, np.where(near, distance[at], np.inf), ways[at], pieces, outputs[members[:, None], best + 1])
+    return changed.shape[1], share, nearest
 
 
 def _starts(draws: int, together: int) -> list[int]:
@@ -318,10 +313,10 @@ class DecisionChances:
     """The chance of each decision for every control row and subset, from the first round of its draws."""
 
     def __init__(self, size: int, decision: Decision) -> None:
-        self.look, self._size, self._chances = LookAtDecisions(decision), size, dict[object, Floats]()
+        self.look = partial(look_at_decisions, decision=decision)
+        self._size, self._chances = size, dict[object, Floats]()
 
     def note(self, job: Job, chances: list[tuple[object, Floats]] | None, *, listed: bool) -> None:  # noqa: ARG002
-        """Keep the chances of a job."""
         for value, share in chances or ():
             self._chances.setdefault(value, np.zeros((self._size, 2)))[job.rows] = share
 
@@ -331,49 +326,32 @@ class DecisionChances:
         return Forecasts(chance, decisions, weights, subsets)
 
 
-@dataclass(frozen=True)
-class LookAtDecisions:
+def look_at_decisions(
+    hypotheses: Hypotheses,  # noqa: ARG001
+    batch: CounterfactualBatch,
+    outputs: Floats,
+    decision: Decision,
+) -> list[tuple[object, Floats]] | None:
     """Chances of decisions from the first round; None for later rounds, made where the first was extreme."""
-
-    decision: Decision
-
-    def __call__(
-        self,
-        hypotheses: Hypotheses,  # noqa: ARG002
-        batch: CounterfactualBatch,
-        outputs: Floats,
-    ) -> list[tuple[object, Floats]] | None:
-        if _is_later(batch) or outputs.shape[1] < 3:
-            return None
-        return decision_chances(self.decision, outputs, batch.mass)
+    return None if _is_later(batch) or outputs.shape[1] < 3 else decision_chances(decision, outputs, batch.mass)
 
 
-@dataclass(frozen=True)
-class KeepFirst:
-    """Looks at the counterfactuals of a job, and takes the first `count`, those set aside left out."""
-
-    count: int
-    skip: int
-
-    def __call__(
-        self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats
-    ) -> tuple[Any, Floats] | None:
-        """Them and their outputs (n, k, outputs), where this is the first round."""
-        if batch.job.round != 0 and batch.mass is None:
-            return None
-        wanted = self._wanted(batch)
-        if not wanted.size:
-            return None
-        pieces = hypotheses.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
-        return pieces, outputs[np.arange(len(wanted))[:, None], wanted]
-
-    def _wanted(self, batch: CounterfactualBatch) -> Ints:
-        """Versions to keep of each input (n, k): the first draws, or the likeliest of those that are listed."""
-        if batch.mass is not None:
-            return 1 + np.sort(np.argsort(-batch.mass, axis=1, kind="stable")[:, : self.count], axis=1)
-        first = self.skip - (batch.job.part[0] if batch.job.part else 0)
-        versions = np.arange(1 + max(first, 0), min(batch.versions, 1 + first + self.count))
-        return np.broadcast_to(versions, (len(batch.inputs), len(versions)))
+def look_at_some(
+    hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats, count: int, skip: int
+) -> tuple[Any, Floats] | None:
+    """Take the first draws but for those set aside, or the likeliest of a list, with their outputs (n, k, outputs)."""
+    if batch.job.round != 0 and batch.mass is None:
+        return None
+    if batch.mass is not None:
+        wanted = 1 + np.sort(np.argsort(-batch.mass, axis=1, kind="stable")[:, :count], axis=1)
+    else:
+        first = skip - (batch.job.part[0] if batch.job.part else 0)
+        versions = np.arange(1 + max(first, 0), min(batch.versions, 1 + first + count))
+        wanted = np.broadcast_to(versions, (len(batch.inputs), len(versions)))
+    if not wanted.size:
+        return None
+    pieces = hypotheses.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
+    return pieces, outputs[np.arange(len(wanted))[:, None], wanted]
 
 
 class Keeper:
@@ -383,16 +361,15 @@ class Keeper:
     """
 
     def __init__(self, count: int, set_aside: int, room: int) -> None:
-        self._first, self._room = KeepFirst(count, set_aside), room
+        self._first, self._room = partial(look_at_some, count=count, skip=set_aside), room
         self._chunks: list[Chunk] = []
 
     @property
-    def look(self) -> KeepFirst | None:
+    def look(self) -> Extract | None:
         """Takes counterfactuals, as long as there is room."""
         return self._first if self._room > 0 else None
 
     def note(self, job: Job, taken: tuple[Any, Floats] | None, *, listed: bool) -> None:
-        """Keep what was taken of a job."""
         if taken is None or self._room <= 0:
             return
         pieces, outputs = taken
@@ -400,5 +377,4 @@ class Keeper:
         self._room -= size(pieces) + outputs.size
 
     def kept(self) -> Kept:
-        """Return all that was kept."""
         return Kept(tuple(self._chunks))

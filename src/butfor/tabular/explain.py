@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Hypotheses, Job, draw_all, table_hypotheses
+from butfor.evaluation.hypotheses import Hypotheses, Job, draw, table_hypotheses
 from butfor.evaluation.items import TableItems, digest
 from butfor.evaluation.samplers import HasNotes, Sampler, info_of, method
 from butfor.inference.adaptive import LEAST_CLUSTERS
@@ -381,7 +381,7 @@ def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: boo
     inputs: Floats | None = None
     every = hypotheses.items.block(0, len(hypotheses.items))
     still = np.zeros(every.shape[1], bool) if reference is None else stand_still(reference, every)  # said elsewhere
-    for drawn in draw_all(hypotheses, jobs):
+    for drawn in (draw(hypotheses, job) for job in jobs):
         subset, columns = drawn.job.block.subset, np.asarray(drawn.job.block.subset.index)
         pool = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
         if inputs is None:  # the same in all jobs
