@@ -16,7 +16,7 @@ from butfor.tabular.donors import (
     rows_as_donors,
     rows_of,
 )
-from butfor.tabular.splice import TableSampler, fitted
+from butfor.tabular.splice import TableSampler
 from butfor.types import Array, Floats, Ints, Subset
 
 LISTED = 32  # values that are evaluated one by one rather than drawn
@@ -108,4 +108,4 @@ def empirical(reference: object) -> TableSampler:
     empirical(5 reference rows, 2 columns)
     """
     rows, table = rows_of(reference)
-    return fitted(Empirical(rows), "empirical", table)
+    return TableSampler(Empirical(rows), "empirical", table)

@@ -186,7 +186,7 @@ def kept_columns(
     others, or None where the model cannot.
     """
     sampler, items = hypotheses.sampler, hypotheses.items
-    if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
+    if not isinstance(sampler, TableSampler) or sampler.refit is None:
         return None
     assert isinstance(items, TableItems)
     rows = items_at(positions).values
@@ -261,7 +261,6 @@ def _halves(
     sampler: TableSampler, inputs: Floats, clusters: Ints, tested: Bools, seed: int
 ) -> list[tuple[Sampler, Bools]]:
     """Samplers fitted on the reference and one half of the inputs (of clusters) each, with those they draw for."""
-    assert sampler.reference is not None
     assert sampler.refit is not None
     names, cluster = np.unique(clusters, return_inverse=True)
     half = (stream(seed, "enough", "halves").permutation(len(names)) % 2 == 0)[cluster.reshape(-1)]

@@ -426,7 +426,7 @@ def _check_rows(hypotheses: Hypotheses, table: Table, inputs: Array) -> tuple[Ar
     subsets = [Subset("", np.array([column])) for column in range(inputs.shape[1])]
     if in_data_order is None:  # a user's sampler: any of the values that it lists
         subsets = [subset for subset in hypotheses.subsets if _lists(hypotheses, subset)]
-    elif sampler.reference is not None:
+    else:
         reference = in_data_order(sampler.reference.values).astype(table.values.dtype)
 
     def new_values(rows: Array, subset: Subset) -> Array:

@@ -125,13 +125,10 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
 
     Columns that others fix in the reference are tested with them, unless the user names them.
     """
-    reference = sampler.reference if isinstance(sampler, TableSampler) else None
+    reference = replace(table, values=sampler.reference_values) if isinstance(sampler, TableSampler) else None
+    fixed: Mapping[int, Cell] = {} if reference is None else fixed_columns(reference)
     if subsets is None:
         subsets = "zoom" if info_of(sampler).calibrated and reference is not None else "columns"
-    ordered, fixed = table, dict[int, Cell]()
-    if isinstance(sampler, TableSampler) and reference is not None:
-        ordered = replace(table, values=sampler.in_data_order(reference.values))
-        fixed = fixed_columns(ordered)
     if is_nested(subsets):
         assert isinstance(subsets, Mapping)
         return replace(named_tree(table, subsets), fixed=fixed)
@@ -145,7 +142,7 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
             "subsets='zoom' makes its tree from reference data, and this sampler has none; give reference data, or "
             "your own tree as a mapping of mappings of columns"
         )
-    return column_tree(ordered, stand_still(ordered.values, table.values), fixed)
+    return column_tree(reference, stand_still(reference.values, table.values), fixed)
 
 
 def _reference(
@@ -156,10 +153,10 @@ def _reference(
     Groups of columns that the user has `named` may be enough for a decision, as single columns may.
     """
     sampler = hypotheses.sampler
-    if not isinstance(sampler, TableSampler) or sampler.reference is None:
+    if not isinstance(sampler, TableSampler):
         return None
     if rows is None:
-        rows = np.sort(stream(seed, "whole", "rows").permutation(len(sampler.reference.values))[:MOST_WHOLE])
+        rows = np.sort(stream(seed, "whole", "rows").permutation(sampler.rows)[:MOST_WHOLE])
 
     def controls(most: int, first: int, sampler: TableSampler = sampler) -> list[Hypotheses]:
         part = ColumnTree(tree.subsets[:first], tree.resolution[:first], tree.parent[:first])
@@ -195,16 +192,15 @@ def redrawn_rows(
     (a Gibbs sweep; half of the versions go backwards): fair draws leave a row one of the reference's kind, and far from
     the row that a model may remember. The fit has seen the rows: its means, and so those of fair draws, are theirs.
     """
-    assert sampler.reference is not None
     rng, parts, used = stream(seed, "seen", "rows"), list[Subset](), set[int]()
     for subset in (subset for subset, right in zip(subsets, usable, strict=True) if right):
         index = set(subset.index.tolist())
         if len(parts) < MOST_PARTS and len(index) < table.values.shape[1] and not index & used:
             parts.append(subset)
             used |= index
-    rows, clusters = rng.permutation(len(sampler.reference.values)), sampler.reference.clusters
-    if clusters is not None:
-        rows = rows[np.unique(clusters[rows], return_index=True)[1]]
+    rows = rng.permutation(sampler.rows)
+    if sampler.clusters is not None:
+        rows = rows[np.unique(sampler.clusters[rows], return_index=True)[1]]
     rows = np.sort(rows[:MOST_CONTROLS])
     versions = 1 + min(most // len(rows) - 1, SEEN_DRAWS)
     if len(rows) < LEAST_CONTROL_ROWS or versions < 2 or not parts:
@@ -243,10 +239,9 @@ def _told_apart(rows: Floats, rng: np.random.Generator) -> bool:
 
 def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], seed: int) -> ConditionalFaults | None:
     """Return which subsets' draws do not follow the other columns of the reference (METHODS 18 b); None: not known."""
-    assert sampler.reference is not None
-    rows = sampler.in_data_order(sampler.reference.values).astype(np.float64)
+    rows = sampler.reference_values.astype(np.float64)
     if method(sampler.conditional, "held_out_ranks") is not None:
-        return conditional_faults(rows, subsets, sampler.held_out_ranks, seed, clusters=sampler.reference.clusters)
+        return conditional_faults(rows, subsets, sampler.held_out_ranks, seed, clusters=sampler.clusters)
     split = _split_and_fit(sampler, seed)  # no fits without a row: the rows that the control holds out
     if split is None or len(split[0]) < LEAST_RANKED:
         return None
@@ -261,8 +256,8 @@ def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], 
 def _spans(table: Table, sampler: Sampler) -> Floats:
     """Return the range of each column, by which distances are measured (Gower); 0: a category."""
     values = table.values
-    if isinstance(sampler, TableSampler) and sampler.reference is not None:
-        values = np.concatenate([sampler.in_data_order(sampler.reference.values), values])
+    if isinstance(sampler, TableSampler):
+        values = np.concatenate([sampler.reference_values, values])
     low, high = np.nanmin(values, axis=0, initial=np.inf), np.nanmax(values, axis=0, initial=-np.inf)
     spans = (high - low).astype(np.float64)  # of a column that is missing altogether: -inf
     categories = np.array([column.kind == "category" for column in table.kinds])
@@ -284,8 +279,8 @@ def _notes(
 ) -> list[Note | str]:
     """Return notes on the sampler and the rows, and what the sampler says of itself."""
     sampler, reference = hypotheses.sampler, None
-    if isinstance(sampler, TableSampler) and sampler.reference is not None:
-        reference = sampler.in_data_order(sampler.reference.values).astype(np.float64)
+    if isinstance(sampler, TableSampler):
+        reference = sampler.reference_values.astype(np.float64)
     notes: list[Note | str] = [*draw_notes(hypotheses, reference, controlled), *row_notes(table, reference, groups)]
     if reference is not None and (still := stand_still(reference, table.values)).any():
         notes.append(Note("constant-columns", "info", {"columns": [table.columns[j] for j in np.flatnonzero(still)]}))
@@ -557,7 +552,6 @@ def held_out_hypotheses(
     if split is None:
         return []
     assert isinstance(sampler, TableSampler)
-    assert sampler.reference is not None
     held_out, others = np.sort(split[0][:most]), split[1]
     fitted: Sampler = align_columns(others, table)  # type: ignore[assignment]  # a TableSampler, as it was
     names = tuple(sampler.reference.index[i] for i in held_out)
@@ -566,15 +560,15 @@ def held_out_hypotheses(
 
 def _split_and_fit(sampler: Sampler, seed: int) -> tuple[Ints, TableSampler] | None:
     """Return rows of the reference in random order and a sampler fitted to others; None: no refit, or too few rows."""
-    if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
+    if not isinstance(sampler, TableSampler) or sampler.refit is None:
         return None
-    clusters = sampler.reference.clusters
-    count = len(sampler.reference.values) if clusters is None else len(np.unique(clusters))
+    clusters = sampler.clusters
+    count = sampler.rows if clusters is None else len(np.unique(clusters))
     if count < LEAST_CONTROL_ROWS:
         return None
     known = _fits.setdefault(sampler.conditional, {})
     if seed not in known:
-        held_out, kept = hold_out(len(sampler.reference.values), stream(seed, "control", "rows"), clusters)
+        held_out, kept = hold_out(sampler.rows, stream(seed, "control", "rows"), clusters)
         known[seed] = held_out, sampler.refit(sampler.reference.take(kept))
     return known[seed]
 
@@ -610,7 +604,6 @@ def _weights(hypotheses: Hypotheses, sampler: TableSampler, seed: int, controls:
     """
     from sklearn.linear_model import LogisticRegression
 
-    assert sampler.reference is not None
     inputs = filled(hypotheses.items.block(0, len(hypotheses.items)).astype(np.float64))
     if len(inputs) < LEAST_WEIGHED or len(controls.items) < 2 * LEAST_WEIGHED:
         return None
@@ -640,7 +633,6 @@ def _weights(hypotheses: Hypotheses, sampler: TableSampler, seed: int, controls:
 
 def _reference_items(sampler: TableSampler, table: Table, rows: Ints) -> TableItems:
     """Return rows of the sampler's reference as the model gets those of the data: in their order, with their types."""
-    assert sampler.reference is not None
     values: Array = sampler.in_data_order(sampler.reference.values[rows]).astype(table.values.dtype)
     plain = table.labels is None and table.kinds[0].dtype is None
     return TableItems(values, None if plain else partial(_shown, table, sampler.reference.take(rows)))
@@ -662,7 +654,7 @@ Leverages = list[tuple[Floats, float]]  # of each subset: at each input (n,), an
 def fit_of(hypotheses: Hypotheses) -> Fit | None:
     """Return how well the sampler of a table is known; None: it was not fitted on a reference, as far as is known."""
     sampler = hypotheses.sampler
-    if not isinstance(sampler, TableSampler) or sampler.reference is None:
+    if not isinstance(sampler, TableSampler):
         return None
     inputs = hypotheses.items.block(0, len(hypotheses.items))
     subsets = {block.subset.name: block.subset for block in hypotheses.blocks}
@@ -683,10 +675,8 @@ def _regression_leverages(sampler: TableSampler, inputs: Array, subsets: list[Su
         return [margin] * len(subsets)
     if width > MOST_COLUMNS:  # a regression on so many is known no better than its residual
         return [(np.ones(count), 1.0)] * len(subsets)
-    table = sampler.reference
-    assert table is not None
-    basis = describe(reference_rows(table), np.arange(width))
-    features = basis(table.values.astype(np.float64))
+    basis = describe(reference_rows(sampler.reference), np.arange(width))
+    features = basis(sampler.reference.values.astype(np.float64))
     middle = features.mean(axis=0)
     gram = (features - middle).T @ (features - middle)
     gram[np.diag_indices_from(gram)] += RIDGE * max(float(np.trace(gram)) / max(len(gram), 1), 1e-12)

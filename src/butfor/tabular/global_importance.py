@@ -181,8 +181,8 @@ def global_importance(
     table, fitted = bind_sampler(X, X if sampler is None else sampler, reference_groups=reference_groups)
     tested = column_subsets(table, subsets)
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    if isinstance(fitted, TableSampler) and fitted.reference is not None:
-        values = fitted.in_data_order(fitted.reference.values)
+    if isinstance(fitted, TableSampler):
+        values = fitted.reference_values
         if subsets is None:
             tested += told_groups(replace(table, values=values))
         if fitted.clusters is not None and np.array_equal(values, table.values, equal_nan=True):
@@ -284,8 +284,8 @@ def _record(
 ) -> RunRecord:
     hypotheses, sampler, outcomes = task.hypotheses, task.hypotheses.sampler, plan.inside.outcomes
     table, fitted = task.table, sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
-    if isinstance(fitted, TableSampler) and fitted.reference is not None:  # columns that repeat each other there
-        table = replace(table, values=fitted.in_data_order(fitted.reference.values))
+    if isinstance(fitted, TableSampler):  # columns that repeat each other in its reference
+        table = replace(table, values=fitted.reference_values)
     checked = None
     if check is not None:
         checked = CheckRecord(check.subset_names, tuple(map(str, check.verdicts)), check.ok, check.sentence)
@@ -379,7 +379,7 @@ def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
     hypotheses, settings, measure = task.hypotheses, task.settings, measured.measure
     draws = settings.draws_for(hypotheses.size)
     crossed, test = isinstance(hypotheses.sampler, CrossFitted), measured.described["test"]
-    fitted = crossed or (isinstance(hypotheses.sampler, TableSampler) and hypotheses.sampler.reference is not None)
+    fitted = crossed or isinstance(hypotheses.sampler, TableSampler)
     if fitted and test == "contrast" and len(np.unique(task.alike)) >= LEAST_INPUTS:  # a mean is nearly normal
         draws = max(draws, LEAST_DRAWS)
         fit = fit_of(hypotheses)
@@ -631,11 +631,8 @@ class CrossFitted:
         return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds{others})"
 
     def refitted(self, make: Callable[[Table], TableSampler]) -> CrossFitted:
-        fits = []
-        for fit in self.fits:
-            assert fit.reference is not None
-            fits.append(replace(make(fit.reference), order=fit.order, kinds=fit.kinds))
-        return CrossFitted(tuple(fits), self.table, self.folds)
+        fits = tuple(replace(make(fit.reference), order=fit.order) for fit in self.fits)
+        return CrossFitted(fits, self.table, self.folds)
 
     @property
     def why(self) -> Note | None:
@@ -673,7 +670,6 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
     data stand in the reference, they leave it.
     """
     reference = sampler.reference
-    assert reference is not None
     assert sampler.refit is not None
     data = sampler.in_reference_order(table.values).astype(reference.values.dtype)
     kept = ~_repeated(reference.values, data)
@@ -704,8 +700,7 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
         pooled = replace(reference, values=values, index=tuple(range(len(values))), row_labels=None)
         if reference.clusters is not None:
             pooled = replace(pooled, clusters=np.concatenate([reference.clusters[kept], alike[folds != fold]]))
-        fitted = sampler.refit(pooled)
-        fits.append(replace(fitted, order=sampler.order, kinds=sampler.kinds, why=sampler.why))
+        fits.append(replace(sampler.refit(pooled), order=sampler.order, why=sampler.why))
     return CrossFitted(tuple(fits), table, folds)
 
 
@@ -766,16 +761,13 @@ def check_on_reference(
     """Check a sampler on rows of its own reference, each redrawn by a fit without it; shown as `table` is."""
     import pandas as pd
 
-    if isinstance(sampler, CrossFitted) or sampler.reference is None or sampler.refit is None:
-        return None
-    count = len(sampler.reference.values)
-    if count < LEAST_CHECKED:
+    if isinstance(sampler, CrossFitted) or sampler.refit is None or sampler.rows < LEAST_CHECKED:
         return None
     rows = replace(
         table,
-        values=sampler.in_data_order(sampler.reference.values).astype(table.values.dtype),
-        index=tuple(range(count)),
-        row_labels=None if table.labels is None else pd.RangeIndex(count),
+        values=sampler.reference_values.astype(table.values.dtype),
+        index=tuple(range(sampler.rows)),
+        row_labels=None if table.labels is None else pd.RangeIndex(sampler.rows),
     )
     alike = np.unique(rows.values, axis=0, return_inverse=True)[1].reshape(-1)
     return check_on(cross_fitted(sampler, rows, alike, len(subsets), seed), rows, subsets, seed)

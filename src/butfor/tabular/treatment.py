@@ -733,7 +733,7 @@ def _calibrated(arms: Arms, compared: Bools) -> tuple[Arms, list[Note]]:
     a slope and a spread of their own, and bands of a number that is among the proxies.
     """
     sampler, people = arms.samplers[0], arms.people
-    if not isinstance(sampler, TableSampler) or sampler.reference is None or (fault := _fault(arms, [0])) is None:
+    if not isinstance(sampler, TableSampler) or (fault := _fault(arms, [0])) is None:
         return arms, []
     used = np.flatnonzero(
         compared.any(axis=0) | np.isin(np.arange(compared.shape[1]), people.value_of[compared.any(axis=1)])

@@ -43,7 +43,7 @@ from butfor.tabular.residual.regression import (
     fit_discrete,
     fit_numbers,
 )
-from butfor.tabular.splice import RowCache, TableSampler, fitted
+from butfor.tabular.splice import RowCache, TableSampler
 from butfor.tabular.table import Table, clustered
 from butfor.types import Array, Floats, InputError, Ints, Subset, whole
 
@@ -648,4 +648,4 @@ def residual(reference: object, *, groups: object = None, seed: int = 0) -> Tabl
 def _fitted(seed: int, size: int, table: Table) -> TableSampler:
     rows = reference_rows(table)
     conditional = Residual(rows, Design(rows, seed), given=size)
-    return fitted(conditional, "residual", table, refit=partial(_fitted, seed, 0))
+    return TableSampler(conditional, "residual", table, refit=partial(_fitted, seed, 0))
