@@ -126,7 +126,6 @@ def patients() -> tuple[pd.DataFrame, pd.Series[str]]:
 
 
 def _sourced(result: Result, who: str) -> Result:
-    """Return the result with its sources, for its report."""
     sources = {
         "model": f"logistic regression, fitted on {percent(FITTED_ON)} of the patients",
         "data": f"{len(result.input_names)} {who} patients of scikit-learn's breast-cancer data, new to the model",

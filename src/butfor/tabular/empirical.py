@@ -10,7 +10,7 @@ from butfor.tabular.donors import (
     ColumnDistribution,
     ReferenceRows,
     StepMass,
-    donate_any,
+    donate,
     lower_ends,
     mass_by_counts,
     rows_as_donors,
@@ -32,7 +32,9 @@ class Empirical:
     takes_missing = True
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        return donate_any(self.rows, inputs, subset, draws, rng)
+        size = len(self.rows)
+        donors = rng.integers(size + 1, size=(len(inputs), draws))  # the observed row is one more
+        return donate(self.rows, inputs, subset, np.minimum(donors, size - 1), donors == size)
 
     def floor(self, _: Subset) -> float:
         return 1 / (len(self.rows) + 1)
@@ -65,7 +67,7 @@ class Empirical:
         return len(self.rows)
 
     def donors(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
-        return rows_as_donors(self.rows, inputs, subset)
+        return rows_as_donors(self.rows, inputs, subset, self.rows.all_for(inputs))
 
     def cdf(self, subset: Subset) -> ColumnDistribution:
         column, rows = int(subset.index[0]), len(self.rows)

@@ -58,10 +58,18 @@ class KeptColumns:
         """Yield sets that go furthest for most inputs, with hypotheses in which all columns but theirs are redrawn."""
         sets, wanted = self._best(size, inputs) if size < len(self.units) else ([], np.zeros((0, 0), bool))
         kept = [tuple(self.units[k].name for k in one) for one in sets]
-        for hypotheses, members in self._hypotheses(sets) if sets else ():
+        items = self.source.items
+        assert isinstance(items, TableItems)
+        every = np.arange(items.values.shape[1])
+        rest = [
+            Subset(f"all but {', '.join(names)}", np.setdiff1d(every, self._columns(one)))
+            for names, one in zip(kept, sets, strict=True)
+        ]
+        for fold, (sampler, members) in enumerate(self.samplers if sets else ()):
             mask = (wanted.T & members[:, None]).reshape(-1)  # inputs x sets, as hypotheses stand
             if mask.any():
-                yield hypotheses, mask, kept * len(members)
+                seed = int(stream(self.source.seed, "enough", "fold", fold).integers(2**62))
+                yield table_hypotheses(items, self.source.input_names, rest, sampler, seed), mask, kept * len(members)
 
     def _best(self, size: int, inputs: Ints) -> tuple[list[Parts], Bools]:
         """Return the sets that go furthest for most inputs, and for which inputs (sets, n) each is worth drawing."""
@@ -132,19 +140,6 @@ class KeptColumns:
             return self.known_by(hypotheses)
         nothing = np.zeros(hypotheses.size)
         return Fit(max(int(sampler.rows / sampler.copies), 1), nothing, nothing)
-
-    def _hypotheses(self, sets: Sequence[Parts]) -> Iterator[tuple[Hypotheses, Bools]]:
-        """Yield hypotheses, and which inputs (n,) they are for."""
-        items = self.source.items
-        assert isinstance(items, TableItems)
-        every = np.arange(items.values.shape[1])
-        subsets = [
-            Subset(f"all but {', '.join(self.units[k].name for k in one)}", np.setdiff1d(every, self._columns(one)))
-            for one in sets
-        ]
-        for fold, (sampler, inputs) in enumerate(self.samplers):
-            seed = int(stream(self.source.seed, "enough", "fold", fold).integers(2**62))
-            yield table_hypotheses(items, self.source.input_names, subsets, sampler, seed), inputs
 
 
 def _cover(scores: Floats, order: Ints, most: int) -> list[int]:

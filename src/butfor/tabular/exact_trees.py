@@ -95,19 +95,16 @@ class TreeOutcomes:
     def _of_steps(
         self, block: Block, inputs: Array, observed: Array, steps: Steps, chances: StepMass
     ) -> tuple[CounterfactualBatch, Floats]:
-        unchanged = steps.observed  # what the step with the observed value has: sums are exact
-        sums, mass, values = [unchanged[:, None], steps.sums], [chances.mass], [observed[:, None], chances.values]
+        unchanged, one = steps.observed[:, None], (len(inputs), 1)  # what the observed value's step has: sums are exact
+        parts = [(steps.sums, chances.mass, chances.values)]
         if chances.missing.any():
-            sums.append(steps.missing[:, None])
-            mass.append(chances.missing[:, None])
-            values.append(np.full((len(inputs), 1), np.nan))
+            parts.append((steps.missing[:, None], chances.missing[:, None], np.full(one, np.nan)))
         if chances.observed:
-            sums.append(unchanged[:, None])
-            mass.append(np.full((len(inputs), 1), chances.observed))
-            values.append(observed[:, None])
-        outputs = self.steps.index.outputs(np.concatenate(sums, axis=1))
-        drawn = np.concatenate(values, axis=1).astype(inputs.dtype, copy=False)
-        return _listed(block, inputs, drawn[:, :, None], np.concatenate(mass, axis=1)), outputs
+            parts.append((unchanged, np.full(one, chances.observed), observed[:, None]))
+        sums, mass, values = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+        outputs = self.steps.index.outputs(np.concatenate([unchanged, sums], axis=1))
+        drawn = np.concatenate([observed[:, None], values], axis=1).astype(inputs.dtype, copy=False)
+        return _listed(block, inputs, drawn[:, :, None], mass), outputs
 
     def _of_group(self, hypotheses: Hypotheses, block: Block) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield listed values of several columns, or of one with categories, a few inputs at a time."""
@@ -160,10 +157,6 @@ def _listed(block: Block, inputs: Array, values: Array, mass: Floats) -> Counter
 
 
 def _parts(block: Block, size: int) -> Iterator[Block]:
-    """Yield a block in parts of at most so many inputs."""
-    if block.stop - block.start <= size:
-        yield block
-        return
     for a in range(block.start, block.stop, size):
         b = min(a + size, block.stop)
         yield replace(block, start=a, stop=b, rows=block.rows[a - block.start : b - block.start])
@@ -189,10 +182,7 @@ ROUNDING = 1e-12  # of a few operations, in parts of the numbers
 
 
 def in_columns(model: Readable, ensemble: Ensemble, table: Table, known: Array, order: Ints | None) -> ColumnSplits:
-    """Return the splits by columns of the table.
-
-    `known` (m, columns) are rows of data and reference; `order` are the positions of the model's columns in the table.
-    """
+    """Return the splits by the table's columns; `known` (m, columns) are its rows, `order` has the model's columns."""
     kinds = [column.kind for column in table.kinds]
     if "time" in kinds:
         raise Unreadable("times")
@@ -347,7 +337,6 @@ class NumberLine:
     integers: bool = False
 
     def positions(self, values: Floats) -> Ints:
-        """Return where numbers stand among all of them."""
         values = np.clip(values, *self.limits)
         if self.integers:
             return np.rint(values).astype(np.int64)
@@ -355,7 +344,6 @@ class NumberLine:
         return np.where(bits >= 0, bits, -(bits & 0x7FFFFFFFFFFFFFFF))
 
     def values(self, positions: Ints) -> Floats:
-        """Return the numbers at these positions."""
         if self.integers:
             return positions.astype(np.float64)
         bits = np.where(positions >= 0, positions, np.bitwise_or(-positions, np.int64(-0x8000000000000000)))
@@ -392,9 +380,8 @@ def read_trees(
     items = hypotheses.items
     assert isinstance(items, TableItems)
     show = None if items.show is None else lambda values, _: table.show(values)  # rows without labels
-    theirs = outputs_of(
-        call, replace(items, values=rows, show=show), batch_rows, lambda row: f"row {row} of the self-check"
-    )
+    items = replace(items, values=rows, show=show)
+    theirs = outputs_of(call, items, batch_rows, "row {} of the self-check".format)
     try:
         _compare(splits, ours[len(inputs) :], theirs)
     except Unreadable as error:

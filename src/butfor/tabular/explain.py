@@ -121,10 +121,7 @@ def read_model(
 
 
 def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
-    """Return the subsets to test: a tree of the reference's columns, the user's own tree, or one layer.
-
-    Columns that others fix in the reference are tested with them, unless the user names them.
-    """
+    """Return what to test: columns that others fix in the reference with these, unless the user names them."""
     reference = replace(table, values=sampler.reference_values) if isinstance(sampler, TableSampler) else None
     fixed: Mapping[int, Cell] = {} if reference is None else fixed_columns(reference)
     if subsets is None:
@@ -161,7 +158,7 @@ def _reference(
     def controls(most: int, first: int, sampler: TableSampler = sampler) -> list[Hypotheses]:
         part = ColumnTree(tree.subsets[:first], tree.resolution[:first], tree.parent[:first])
         made = held_out_hypotheses(sampler, table, part.subsets, seed, most)
-        return [replace(one, layers=part.layers(len(one.items))) for one in made]
+        return [] if made is None else [replace(made, layers=part.layers(len(made.items)))]
 
     every, items_at = rows, partial(_reference_items, sampler, table)
 
@@ -270,7 +267,6 @@ def default_batch_rows(table: Table) -> int:
 
 
 def name_row(table: Table, row: int) -> str:
-    """Return what a row is called in an error."""
     return f"row {row} of the data (index {table.index[row]!r})"
 
 
@@ -284,18 +280,8 @@ def _notes(
     notes: list[Note | str] = [*draw_notes(hypotheses, reference, controlled), *row_notes(table, reference, groups)]
     if reference is not None and (still := stand_still(reference, table.values)).any():
         notes.append(Note("constant-columns", "info", {"columns": [table.columns[j] for j in np.flatnonzero(still)]}))
-    notes += fixed_notes(table, tree)
-    if reference is not None and isinstance(sampler, TableSampler) and sampler.clusters is None:
-        notes += reference_notes(table, reference)
-    if isinstance(sampler, HasNotes):
-        notes += sampler.notes(table.show(table.values), tree.subsets, hypotheses.seed)
-    return notes
-
-
-def fixed_notes(table: Table, tree: ColumnTree) -> list[Note]:
-    """Return notes on columns that others fix: tested with them, or, where the user names them alone, never chosen."""
-    names, notes = table.columns, list[Note]()
-    tested = {tuple(sorted(subset.index.tolist())) for subset in tree.subsets}
+    # columns that others fix: tested with them, or, where the user names them alone, never chosen
+    names, tested = table.columns, {tuple(sorted(subset.index.tolist())) for subset in tree.subsets}
     for cell in fixed_cells(tree.fixed, np.arange(len(names))):
         if len(cell) > 1 and cell in tested:
             by = {names[j]: [names[k] for k in tree.fixed[j]] for j in cell if j in tree.fixed}
@@ -303,6 +289,10 @@ def fixed_notes(table: Table, tree: ColumnTree) -> list[Note]:
     for subset in (subset for subset, still in zip(tree.subsets, tree.immovable.tolist(), strict=True) if still):
         by = {names[j]: [names[k] for k in tree.fixed[j]] for j in subset.index.tolist()}
         notes.append(Note("fixed-alone", "warning", {"subset": subset.name, "by": by}))
+    if reference is not None and isinstance(sampler, TableSampler) and sampler.clusters is None:
+        notes += reference_notes(table, reference)
+    if isinstance(sampler, HasNotes):
+        notes += sampler.notes(table.show(table.values), tree.subsets, hypotheses.seed)
     return notes
 
 
@@ -363,14 +353,12 @@ def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: boo
     come from streams of their own, for inputs of the first block. Whether draws scatter too little or too much is left
     to the control of the run where there is one.
     """
-    first = [block for block in hypotheses.blocks[:100] if block.start == 0]
-    if not first:
-        return []
     enough = max(64, 5 * hypotheses.items.block(0, 1).shape[1])  # inputs: this is to cost little beside the model
     rng, calibrated = stream(hypotheses.seed, "quick check"), info_of(hypotheses.sampler).calibrated
     jobs = [
-        Job(block, DRAWS, "quick check", ask=np.arange(enough) if block.stop - block.start > enough else None)
-        for block in first
+        Job(block, DRAWS, "quick check", ask=np.arange(enough) if block.stop > enough else None)
+        for block in hypotheses.blocks[:100]
+        if block.start == 0
     ]
     names: dict[str, list[str]] = {code: [] for code, _ in DRAW_NOTES}
     inputs: Floats | None = None
@@ -384,25 +372,21 @@ def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: boo
             predicted = predictable(inputs)
         observed, draws = pool[:, 0], pool[:, 1:]
         equal = (draws == pool[:, :1]).sum(axis=1)
-        few = _few_whole_numbers(observed)
-        if few.any() and reference is not None:
-            few &= _few_whole_numbers(filled(reference)[:, columns])
-        wrong = {
-            "draws-repeat": not still[columns].all() and (equal == DRAWS).all(axis=1).mean() > 0.5,
-            "draws-fractions": not calibrated
-            and len(inputs) >= 10
-            and (few & ((draws % 1 != 0).mean(axis=(0, 1)) > 0.5)).any(),
-            "draws-independent": len(columns) == 1
-            and predicted[columns[0]]
-            and _independent(inputs, columns, observed[:, 0], draws[:, :, 0]),
-        }
+        wrong = {"draws-repeat": not still[columns].all() and (equal == DRAWS).all(axis=1).mean() > 0.5}
+        if not calibrated and len(inputs) >= 10:
+            few = _few_whole_numbers(observed)
+            if few.any() and reference is not None:
+                few &= _few_whole_numbers(filled(reference)[:, columns])
+            wrong["draws-fractions"] = (few & ((draws % 1 != 0).mean(axis=(0, 1)) > 0.5)).any()
+        if len(columns) == 1 and predicted[columns[0]]:
+            wrong["draws-independent"] = _independent(inputs, columns, observed[:, 0], draws[:, :, 0])
         if len(inputs) >= LEAST_INPUTS and not controlled:
             below = (draws < pool[:, :1]).sum(axis=1)
             ranks = [spread_ranks(below[:, j], equal[:, j], DRAWS + 1, rng) for j in range(len(columns))]
             wrong["draws-narrow"] = any((u < 0.025).mean() > 0.1 and (u > 0.975).mean() > 0.1 for u in ranks)
             wrong["draws-wide"] = any((np.abs(u - 0.5) < 0.25).mean() > 0.75 for u in ranks)  # 0.5 if Q is right
-        for code, leverage in wrong.items():
-            names[code] += [subset.name] if leverage else []
+        for code in (code for code, is_wrong in wrong.items() if is_wrong):
+            names[code].append(subset.name)
     return [Note(code, severity, {"subsets": names[code]}) for code, severity in DRAW_NOTES if names[code]]
 
 
@@ -546,16 +530,16 @@ _fits: WeakKeyDictionary[Conditional, dict[int, tuple[Ints, TableSampler]]] = We
 
 def held_out_hypotheses(
     sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int, most: int = MOST_CONTROLS
-) -> list[Hypotheses]:
+) -> Hypotheses | None:
     """Return held-out rows of the reference, shown as those of `table`, with a sampler fitted to the others."""
     split = _split_and_fit(sampler, seed)
     if split is None:
-        return []
+        return None
     assert isinstance(sampler, TableSampler)
     held_out, others = np.sort(split[0][:most]), split[1]
     fitted: Sampler = align_columns(others, table)  # type: ignore[assignment]  # a TableSampler, as it was
     names = tuple(sampler.reference.index[i] for i in held_out)
-    return [table_hypotheses(_reference_items(sampler, table, held_out), names, subsets, fitted, seed)]
+    return table_hypotheses(_reference_items(sampler, table, held_out), names, subsets, fitted, seed)
 
 
 def _split_and_fit(sampler: Sampler, seed: int) -> tuple[Ints, TableSampler] | None:
@@ -613,11 +597,9 @@ def _weights(hypotheses: Hypotheses, sampler: TableSampler, seed: int, controls:
     others = others[rng.permutation(len(others))[:MOST_RANKED]]
     inputs = inputs[rng.permutation(len(inputs))[:MOST_RANKED]]
     rows = sampler.in_data_order(sampler.reference.values[others]).astype(np.float64)
-    both = np.vstack([filled(rows), inputs])
+    both, at = np.vstack([filled(rows), inputs]), controls.items.block(0, len(controls.items)).astype(np.float64)
     middle, sd = both.mean(axis=0), both.std(axis=0)
-    scale = np.where(sd > 0, sd, 1.0)
-    features = np.clip((both - middle) / scale, -5, 5)
-    at = np.clip((filled(controls.items.block(0, len(controls.items)).astype(np.float64)) - middle) / scale, -5, 5)
+    features, at = (np.clip((x - middle) / np.where(sd > 0, sd, 1.0), -5, 5) for x in (both, filled(at)))
     is_input = np.arange(len(both)) >= len(rows)
     weights = np.ones((len(at), len(controls.subset_names)))
     for k, subset in enumerate(controls.subsets):

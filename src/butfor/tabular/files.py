@@ -99,18 +99,6 @@ def _not_utf8(path: Path, what: str) -> InputError:
 VALUE = 16  # bytes of a value in memory, about, while it is read
 
 
-def _check_unpacked(footer: Any, path: Path, what: str) -> None:
-    """Refuse a Parquet file whose footer tells of far more than a file of its size holds."""
-    groups = (footer.row_group(k).total_byte_size for k in range(footer.num_row_groups))
-    size, most = path.stat().st_size, MOST_MEMORY
-    unpacked = max(VALUE * footer.num_rows * footer.num_columns, sum(groups))
-    if unpacked > max(most, TIMES * size):
-        raise InputError(
-            f"the {what} {path} has {size / 1e6:,.1f} MB and would take {unpacked / 1e6:,.0f} MB of memory "
-            f"({footer.num_rows:,} rows, {footer.num_columns:,} columns); give fewer rows at a time, or a DataFrame"
-        )
-
-
 def read_parquet(path: Path, what: str) -> pd.DataFrame:
     """Read a Parquet file: dates as times, decimals as numbers, and pandas' own index where it names each row.
 
@@ -124,8 +112,16 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
         ) from error
     try:
         with open(path, "rb") as file:
-            opened = parquet.ParquetFile(file)
-            _check_unpacked(opened.metadata, path, what)
+            opened, size = parquet.ParquetFile(file), path.stat().st_size
+            footer = opened.metadata  # which may tell of far more than a file of its size holds
+            groups = (footer.row_group(k).total_byte_size for k in range(footer.num_row_groups))
+            unpacked = max(VALUE * footer.num_rows * footer.num_columns, sum(groups))
+            if unpacked > max(MOST_MEMORY, TIMES * size):
+                raise InputError(
+                    f"the {what} {path} has {size / 1e6:,.1f} MB and would take {unpacked / 1e6:,.0f} MB of memory "
+                    f"({footer.num_rows:,} rows, {footer.num_columns:,} columns); give fewer rows at a time, or a "
+                    "DataFrame"
+                )
             table = opened.read()
         if nested := [column for column in table.schema if arrow.types.is_nested(column.type)]:
             name, kind = nested[0].name, nested[0].type
@@ -133,15 +129,10 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
         decimal, number = arrow.types.is_decimal, arrow.float64()
         plain = [column.with_type(number) if decimal(column.type) else column for column in table.schema]
         table = table.cast(arrow.schema(plain, table.schema.metadata))
+        broken = (KeyError, TypeError, ValueError, AttributeError, RecursionError)  # what pandas wrote beside it may be
         try:
             frame: pd.DataFrame = table.to_pandas(date_as_object=False)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            RecursionError,
-        ):  # what pandas wrote beside it is broken
+        except broken:
             frame = table.replace_schema_metadata(None).to_pandas(date_as_object=False)
     except OSError as error:
         reason = error.strerror or one_line(error)
@@ -272,7 +263,12 @@ class Evaluation:
             case ast.Constant(value=None | bool() | int() | float() | str()):
                 return node.value
             case ast.Name():
-                return self._column(self.expression.name(node))
+                name = self.expression.name(node)
+                if name in self.frame.columns:
+                    return self.frame[name]
+                if name in ("index", self.frame.index.name):
+                    return self.frame.index.to_series()
+                raise NameError(f"name {name!r} is not defined")
             case ast.List() | ast.Tuple() | ast.Set():
                 return [self.of(one) for one in node.elts]
             case ast.UnaryOp(op=ast.Not() | ast.Invert()):
@@ -284,19 +280,16 @@ class Evaluation:
                 join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
                 return reduce(join, [_truth(self.of(one)) for one in node.values])
             case ast.BinOp(op=op) if type(op) in ARITHMETIC:
-                return _computed(type(op), self.of(node.left), self.of(node.right))
+                left, right = _number(self.of(node.left)), _number(self.of(node.right))
+                if isinstance(op, ast.Pow) and not is_series(left) and not is_series(right):
+                    left, right = float(left), float(right)  # whole numbers would grow without end
+                result = ARITHMETIC[type(op)](left, right)
+                return result if is_series(result) else _number(result)
             case ast.Compare():
                 return self._compared(node)
             case ast.Call(func=ast.Attribute() as function):
                 return self._called(node, function)
         raise TypeError(f"{ast.unparse(node)[:60]} is not allowed here")
-
-    def _column(self, name: str) -> Operand:
-        if name in self.frame.columns:
-            return self.frame[name]
-        if name in ("index", self.frame.index.name):
-            return self.frame.index.to_series()
-        raise NameError(f"name {name!r} is not defined")
 
     def _compared(self, node: ast.Compare) -> Operand:
         parts, left = [], self.of(node.left)
@@ -351,14 +344,6 @@ def _number(value: Operand) -> Operand:
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
         return value
     raise TypeError("only numbers can be computed with")
-
-
-def _computed(op: type[ast.operator], left: Operand, right: Operand) -> Operand:
-    left, right = _number(left), _number(right)
-    if op is ast.Pow and not is_series(left) and not is_series(right):
-        left, right = float(left), float(right)  # whole numbers would grow without end
-    result = ARITHMETIC[op](left, right)
-    return result if is_series(result) else _number(result)
 
 
 def _contains(column: pd.Series[Any], pat: str, case: bool = True, regex: bool = True, **_: object) -> pd.Series[Any]:
@@ -618,15 +603,9 @@ class Tables:
 
 def read_tables(request: TableRequest) -> Tables:
     """Read, split and trim the tables of a request. What was decided for the person is warned of."""
-    frames = {request.what: read_table(request.data, request.what)}
-    same = request.reference is None or (
-        request.reference_where is not None
-        and request.reference.exists()
-        and request.data.exists()
-        and request.reference.samefile(request.data)
-    )
-    if not same:
-        frames["reference"] = read_table(request.reference, "reference")  # type: ignore[arg-type]
+    frames, path = {request.what: read_table(request.data, request.what)}, request.reference
+    if path is not None and not (request.reference_where is not None and path.exists() and path.samefile(request.data)):
+        frames["reference"] = read_table(path, "reference")
     everywhere = dict.fromkeys(name for frame in frames.values() for name in frame.columns)
     dates = listed(request.dates, everywhere, "--dates: ")
     for name in dates:
@@ -636,14 +615,17 @@ def read_tables(request: TableRequest) -> Tables:
     every, other = frames[request.what], frames.get("reference")
     picked, compared = _split(every, other, request)
     data, reference = every[picked], (every if other is None else other)[compared]
-    _check_known([request.index] if request.index not in (None, data.index.name) else [], data, "--index: ")
+    if request.index not in (None, data.index.name):
+        _check_known([request.index], data, "--index: ")
     labels: list[list[Any] | None] = []
-    for column, option in ((request.truth, request.truth_option), (request.clusters, "--clusters")):
-        _check_known([] if column is None else [column], data, f"{option}: ")
-        labels.append(None if column is None else list(data[column].tolist()))
-    grouped = request.reference_groups
-    _check_known([] if grouped is None else [grouped], reference, "--reference-groups: ", "reference")
-    labels.append(None if grouped is None else list(reference[grouped].tolist()))
+    for column, option, frame, what in (
+        (request.truth, request.truth_option, data, "data"),
+        (request.clusters, "--clusters", data, "data"),
+        (request.reference_groups, "--reference-groups", reference, "reference"),
+    ):
+        if column is not None:
+            _check_known([column], frame, f"{option}: ", what)
+        labels.append(None if column is None else frame[column].tolist())
     columns = _model_columns(data, reference, request)
     where = f" where {request.reference_where}" if request.reference_where else ""
     sources = {
@@ -688,7 +670,6 @@ def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest
 
 
 def _held_out(rows: Bools, share: float, seed: int) -> tuple[Bools, Bools]:
-    """Return a share of the rows at random, and the others."""
     if not 0 < share < 1:
         raise InputError(f"--hold-out must lie strictly between 0 and 1, got {share:g}; 0.2 is a good choice")
     order = stream(seed, "hold-out").permutation(np.flatnonzero(rows))
@@ -741,7 +722,6 @@ def _check_known(names: Sequence[str], frame: pd.DataFrame, where: str, what: st
 
 
 def _named_rows(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
-    """Return the rows under the names that a column gives them."""
     if index is None or index == data.index.name:
         return data
     names = data[index]

@@ -72,9 +72,8 @@ class Neighbours:
         return distribution
 
     def _near(self, inputs: Array, subset: Subset) -> Ints:  # (n, donors)
-        size = len(self.rows)
         if self.rows.is_all(subset) or not len(inputs):  # no other column: every row is as near
-            return np.broadcast_to(np.arange(size), (len(inputs), size))
+            return self.rows.all_for(inputs)
         targets, rest = self.rows.parts(subset)
         key = tuple(targets.tolist())
         if key not in self.trees:

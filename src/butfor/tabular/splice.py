@@ -21,10 +21,7 @@ Values = Callable[[Array, Subset, int, np.random.Generator], Array]
 
 
 class Conditional(Protocol):
-    """The conditional distribution of any columns given the others: draws the new columns only.
-
-    What it can do beyond drawing is in `evaluation.samplers`; its tags are attributes.
-    """
+    """Draws any columns given the others; what else it can do is in `evaluation.samplers`, its tags are attributes."""
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array: ...
 
@@ -360,7 +357,6 @@ class Checked:
         return self.sampler.support(self.table.show(inputs.copy()), subset)  # type: ignore
 
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
-        """Return what it says of a run, a note or a sentence each."""
         notes = method(self.sampler, "notes")
         return [] if notes is None else [as_note(note) for note in notes(inputs, subsets, seed)]
 
@@ -410,7 +406,6 @@ def _as_in_data(columns: Sequence[Any], given: Sequence[Any]) -> list[Any]:
 
 
 def _reordered(call: Model, columns: Sequence[str], batch: Batch) -> Any:
-    """Call a model on a frame whose columns stand in another order."""
     return call(batch[list(columns)])
 
 

@@ -385,7 +385,6 @@ def numbers_of(reference: object, sampler: str) -> Table:
 
 
 def constant(name: str, value: float, sampler: str) -> InputError:
-    """Return the error of a column that does not vary."""
     return InputError(
         f"column {name!r} of the reference is constant ({value:g}): {sampler} cannot redraw it; drop the column from "
         "data and reference, or use butfor.tabular.empirical"
