@@ -178,7 +178,6 @@ class Copula:
         return distribution
 
     def notes(self, inputs: Array, *_: object) -> list[Note]:
-        """Return a note where many values lie outside the reference."""
         columns = zip(self.margins, inputs.T, strict=True)
         share = np.mean([(column < margin.values[0]) | (column > margin.values[-1]) for margin, column in columns])
         if self.beyond == "extend" or share < OUTSIDE:

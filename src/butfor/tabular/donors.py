@@ -35,8 +35,7 @@ class ReferenceRows:
     def is_all(self, subset: Subset) -> bool:
         return bool(len(subset.index) == self.values.shape[1])
 
-    def all_for(self, inputs: Array) -> Ints:
-        """Return all rows for each input, (n, rows)."""
+    def all_for(self, inputs: Array) -> Ints:  # (n, rows)
         return np.broadcast_to(np.arange(len(self)), (len(inputs), len(self)))
 
     @cached_property
@@ -57,8 +56,7 @@ class ReferenceRows:
         return self.order[chosen], self.order[~chosen]
 
     @cached_property
-    def distinct(self) -> Ints:
-        """The number of different values of each column, (d,)."""
+    def distinct(self) -> Ints:  # (d,) different values of each column
         return np.array([len(np.unique(column)) for column in self.values.T])
 
     def repeats(self, subset: Subset) -> bool:

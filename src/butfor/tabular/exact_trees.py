@@ -77,19 +77,18 @@ class TreeOutcomes:
 
     def listed(self, hypotheses: Hypotheses, blocks: Sequence[Block]) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield what is listed of these blocks, and outputs (n, versions, outputs), the observed first."""
-        known = {id(block.subset): self._distribution(hypotheses, block.subset) for block in blocks}
-        single = [block for block in blocks if known[id(block.subset)] is not None]
+        each = {id(block.subset): self._distribution(hypotheses, block.subset) for block in blocks}
+        known = {subset: distribution for subset, distribution in each.items() if distribution is not None}
+        single = [block for block in blocks if id(block.subset) in known]
         size = int(np.clip(PAIRS // len(self.steps.index.splits.ensemble.roots), 64, MOST_INPUTS))
         for alike in _alike(single, size):
             inputs = hypotheses.items.block(alike[0].start, alike[0].stop)
             by_column = {int(np.asarray(block.subset.index)[0]): block for block in alike}
             for j, steps in self.steps.along(self.steps.index.pieces(inputs), list(by_column)):
-                distribution = known[id(by_column[j].subset)]
-                assert distribution is not None
-                mass = distribution(inputs, self.steps.index.cuts[j], steps.starts)
+                mass = known[id(by_column[j].subset)](inputs, self.steps.index.cuts[j], steps.starts)
                 yield self._of_steps(by_column[j], inputs, inputs[:, j], steps, mass)
         for block in blocks:
-            if known[id(block.subset)] is None:
+            if id(block.subset) not in known:
                 yield from self._of_group(hypotheses, block)
 
     def _of_steps(
@@ -416,20 +415,18 @@ def _check_rows(hypotheses: Hypotheses, table: Table, inputs: Array) -> tuple[Ar
     else:
         reference = in_data_order(sampler.reference.values).astype(table.values.dtype)
 
-    def new_values(rows: Array, subset: Subset) -> Array:
-        if in_data_order is not None:
-            return np.asarray(sampler.values(rows, subset, 1, rng)).reshape(len(rows), -1)
-        listed, _ = hypotheses.items.support(sampler, rows, subset, "self-check")
-        values = np.asarray(listed).reshape(len(rows), -1, len(subset.index))
-        return np.asarray(values[np.arange(len(rows)), rng.integers(values.shape[1], size=len(rows))])
-
     rng = stream(hypotheses.seed, "trees", "check")
     parts = [reference[rng.permutation(len(reference))[: CHECKED_ROWS // 2]].astype(inputs.dtype)]
     room = CHECKED_ROWS - len(parts[0])
     subsets = [subsets[k] for k in rng.permutation(len(subsets))[:room]]
     for subset in subsets:
         rows = inputs[rng.integers(len(inputs), size=max(1, room // len(subsets)))].copy()
-        rows[:, subset.index] = new_values(rows, subset)
+        if in_data_order is not None:
+            rows[:, subset.index] = np.asarray(sampler.values(rows, subset, 1, rng)).reshape(len(rows), -1)
+        else:
+            listed, _ = hypotheses.items.support(sampler, rows, subset, "self-check")
+            values = np.asarray(listed).reshape(len(rows), -1, len(subset.index))
+            rows[:, subset.index] = values[np.arange(len(rows)), rng.integers(values.shape[1], size=len(rows))]
         parts.append(rows)
     checked = np.concatenate(parts)
     return np.concatenate([table.values, reference, checked]), checked

@@ -273,7 +273,6 @@ def name_row(table: Table, row: int) -> str:
 def _notes(
     hypotheses: Hypotheses, table: Table, tree: ColumnTree, groups: object, controlled: bool
 ) -> list[Note | str]:
-    """Return notes on the sampler and the rows, and what the sampler says of itself."""
     sampler, reference = hypotheses.sampler, None
     if isinstance(sampler, TableSampler):
         reference = sampler.reference_values.astype(np.float64)

@@ -205,27 +205,11 @@ OF_TEXT = ("startswith", "endswith", "contains", "lower", "upper", "strip")
 METHODS = (*OF_COLUMNS, "str", *OF_TEXT)
 
 
-@dataclass(frozen=True)
-class Expression:
-    """A parsed expression; `quoted` are the names in backticks, in their order."""
-
-    tree: ast.expr
-    quoted: tuple[str, ...]
-
-    def name(self, node: ast.Name) -> str:
-        number = re.fullmatch(r"_quoted_(\d+)_", node.id)
-        return self.quoted[int(number[1])] if number and int(number[1]) < len(self.quoted) else node.id
-
-    @property
-    def names(self) -> set[str]:
-        return {self.name(node) for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-
-
-def parse(text: str) -> Expression:
+def parse(text: str) -> ast.expr:
     """Parse an expression, & and | read as `and` and `or`, as pandas does. Raises ValueError where it is none.
 
-    >>> sorted(parse("age > 40 & `blood group` == 'A'").names)
-    ['age', 'blood group']
+    >>> ast.unparse(parse("age > 40 & `blood group` == 'A'"))
+    "age > 40 and blood group == 'A'"
     """
     if len(text) > LONGEST:
         raise ValueError(f"it has {len(text)} characters, at most {LONGEST} are read")
@@ -249,12 +233,15 @@ def parse(text: str) -> Expression:
         layer = [child for node in layer for child in ast.iter_child_nodes(node)]
     if layer:
         raise ValueError("it is nested too deeply")
-    return Expression(tree, tuple(quoted))
+    for name in (node for node in ast.walk(tree) if isinstance(node, ast.Name)):
+        number = re.fullmatch(r"_quoted_(\d+)_", name.id)
+        if number and int(number[1]) < len(quoted):
+            name.id = quoted[int(number[1])]
+    return tree
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    expression: Expression
     frame: pd.DataFrame
 
     def of(self, node: ast.expr) -> Operand:
@@ -263,12 +250,11 @@ class Evaluation:
             case ast.Constant(value=None | bool() | int() | float() | str()):
                 return node.value
             case ast.Name():
-                name = self.expression.name(node)
-                if name in self.frame.columns:
-                    return self.frame[name]
-                if name in ("index", self.frame.index.name):
+                if node.id in self.frame.columns:
+                    return self.frame[node.id]
+                if node.id in ("index", self.frame.index.name):
                     return self.frame.index.to_series()
-                raise NameError(f"name {name!r} is not defined")
+                raise NameError(f"name {node.id!r} is not defined")
             case ast.List() | ast.Tuple() | ast.Set():
                 return [self.of(one) for one in node.elts]
             case ast.UnaryOp(op=ast.Not() | ast.Invert()):
@@ -375,7 +361,7 @@ def evaluated(frame: pd.DataFrame, expression: str, option: str) -> Bools:
     parsed = _parsed(expression, option)
     advice = f"); the columns are {some(list(frame.columns))}"
     with reworded(f"{option} {expression!r:.200} cannot be evaluated (", advice=advice), np.errstate(all="ignore"):
-        answer = Evaluation(parsed, frame).of(parsed.tree)  # pandas raises a dozen kinds for what may be mistyped
+        answer = Evaluation(frame).of(parsed)  # pandas raises a dozen kinds for what may be mistyped
     if not (is_series(answer) and answer.dtype.kind == "b" and len(answer) == len(frame)):
         raise InputError(
             f'{option} {expression!r:.200} is not true or false for each row; compare something: "age > 40"'
@@ -389,10 +375,10 @@ def names_in(expression: str, option: str = "") -> set[str]:
     >>> sorted(names_in("age > 40 and `blood group`.isin(['A', 'B'])"))
     ['age', 'blood group']
     """
-    return _parsed(expression, option).names
+    return {node.id for node in ast.walk(_parsed(expression, option)) if isinstance(node, ast.Name)}
 
 
-def _parsed(expression: str, option: str) -> Expression:
+def _parsed(expression: str, option: str) -> ast.expr:
     try:
         parsed = parse(expression)
     except ValueError as error:
@@ -400,9 +386,8 @@ def _parsed(expression: str, option: str) -> Expression:
             f"{option} {expression!r:.200} is not an expression; write it like \"age > 40 and group == 'b'\", names "
             "with spaces in `backticks`"
         ) from error
-    nodes = [node for node in ast.walk(parsed.tree) if isinstance(node, ast.Attribute)]
-    odd = [node.attr for node in nodes if node.attr not in METHODS]
-    if odd:
+    attributes = [node.attr for node in ast.walk(parsed) if isinstance(node, ast.Attribute)]
+    if odd := [name for name in attributes if name not in METHODS]:
         raise InputError(
             f"{option} {expression!r:.200} uses .{odd[0]}; only {', '.join(METHODS)} may be called on a column"
         )
@@ -647,8 +632,14 @@ def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest
     compared, picked = np.ones(len(source), bool), np.ones(len(data), bool)
     if request.reference_where is not None:
         compared = matches(source, request.reference_where, "--reference-where")
-    if request.hold_out is not None:
-        return _held_out(compared, request.hold_out, request.seed)
+    if (share := request.hold_out) is not None:
+        if not 0 < share < 1:
+            raise InputError(f"--hold-out must lie strictly between 0 and 1, got {share:g}; 0.2 is a good choice")
+        order = stream(request.seed, "hold-out").permutation(np.flatnonzero(compared))
+        picked = np.isin(np.arange(len(compared)), order[: round(share * len(order))])
+        if picked.sum() in (0, len(order)):
+            raise InputError(f"--hold-out {share:g} of {len(order)} rows leaves none on one side; give more rows")
+        return picked, compared & ~picked
     if request.data_where is not None:
         picked = matches(data, request.data_where, f"--{request.what.split()[0]}-where")
     if other is not None:
@@ -667,17 +658,6 @@ def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest
             stacklevel=2,
         )
     return picked, compared
-
-
-def _held_out(rows: Bools, share: float, seed: int) -> tuple[Bools, Bools]:
-    if not 0 < share < 1:
-        raise InputError(f"--hold-out must lie strictly between 0 and 1, got {share:g}; 0.2 is a good choice")
-    order = stream(seed, "hold-out").permutation(np.flatnonzero(rows))
-    held_out = np.zeros(len(rows), bool)
-    held_out[order[: round(share * len(order))]] = True
-    if held_out.sum() in (0, len(order)):
-        raise InputError(f"--hold-out {share:g} of {len(order)} rows leaves none on one side; give more rows")
-    return held_out, rows & ~held_out
 
 
 def _model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest) -> list[str]:

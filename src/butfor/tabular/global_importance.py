@@ -346,9 +346,10 @@ def _replaced(task: ImportanceRun, sampler: CrossFitted, check: SamplerCheck) ->
     checks, verdicts, others = list(check.checks), list(check.verdicts), dict[str, CrossFitted]()
     for make in RIVALS if rejected and sampler.fits[0].name == "residual" else ():
         try:
-            rival = sampler.refitted(make)
+            fits = tuple(replace(make(fit.reference), order=fit.order) for fit in sampler.fits)
         except InputError:  # too few rows for it
             continue
+        rival = CrossFitted(fits, sampler.table, sampler.folds)
         judged = check_on(rival, task.table, rejected, task.settings.seed)
         assert judged is not None  # there are as many rows as before
         for name, verdict, one in zip(judged.subset_names, judged.verdicts, judged.checks, strict=True):
@@ -601,10 +602,6 @@ class CrossFitted:
         first = self.fits[0]
         others = "".join(f"; {name!r}: {other.fits[0].name}" for name, other in self.others.items())
         return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds{others})"
-
-    def refitted(self, make: Callable[[Table], TableSampler]) -> CrossFitted:
-        fits = tuple(replace(make(fit.reference), order=fit.order) for fit in self.fits)
-        return CrossFitted(fits, self.table, self.folds)
 
     @property
     def why(self) -> Note | None:

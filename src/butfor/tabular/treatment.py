@@ -226,7 +226,7 @@ def _people(
         name, labels, value_of, reference_values, lookup = _in_columns(columns, table, compared, order)
     given = {"legitimate": _names("legitimate", legitimate, table), "proxies": _names("proxies", proxies, table)}
     for role, names in given.items():
-        if both := [one for one in names if named is not None and one in named]:
+        if both := [one for one in names if one in (named or ())]:
             raise InputError(f"column {both[0]!r} is the attribute and among {role}; leave it out there")
     if both := [one for one in given["proxies"] if one in given["legitimate"]]:
         raise InputError(f"column {both[0]!r} is both legitimate and a proxy; a legitimate column is never redrawn: "
@@ -567,7 +567,6 @@ def _measured(
             other = FlipShare(zeros.astype(np.int64), direct[compared].astype(float), zeros)
             rates_kept = FlipShare(zeros.astype(np.int64), zeros, zeros)
         kept.finish()
-    favoured = "favourable" if callable(favourable) else deciding.word(favourable)
     silent = any(note.code == "treatment-not-calibrated" for note in notes)
     notes = [*model_notes(seen), *notes, *fixed_note(people.roles), *_notes_on_rows(people, settings)]
     rates, contrast = _rates(people, compared, other, rates_kept, direct, settings.level, silent=silent)
@@ -585,7 +584,7 @@ def _measured(
         values=people.labels,
         value_of=people.value_of,
         decisions=tuple(deciding.word(one) for one in named.tolist()),
-        favourable=None if favourable is None else favoured,
+        favourable=None if favourable is None else "favourable" if callable(favourable) else deciding.word(favourable),
         eligible=eligible,
         rates=rates,
         accusation=accusation,

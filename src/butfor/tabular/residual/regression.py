@@ -198,8 +198,7 @@ class Predictors:
     def values(self, column: int, rows: Ints) -> Floats:
         return np.asarray(self.design.rows.values[self.rows[rows], column], np.float64)
 
-    def owners(self, form: Form) -> Ints:
-        """Return the column of each feature, as its position, (p,)."""
+    def owners(self, form: Form) -> Ints:  # (p,) positions of the features' columns
         return np.repeat(np.arange(len(self.columns)), [self.design.basis(form, int(j)).width for j in self.columns])
 
 

@@ -167,7 +167,6 @@ class TreeStage:
         return self.variance(forest, boosted), distance
 
     def variance_of_mean(self, features: Floats) -> float:
-        """Return the variance of what is added on average over rows."""
         forest, boosted = self._each(features)
         return float(self.variance(forest.mean(axis=0)[None], boosted.mean(axis=0)[None])[0])
 
