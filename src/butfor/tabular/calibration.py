@@ -112,8 +112,7 @@ def told_apart(u: Floats, fitted_share: float = 0.0) -> tuple[float, float]:
 
 
 def pattern(u: Floats) -> Verdict:
-    """Return the pattern of ranks that are not uniform: piled at both ends, in the middle, at one end, or none of
-    these.
+    """Return the pattern of ranks that are not uniform: piled at both ends, in the middle, at one end, or none of it.
 
     >>> pattern(np.array([0.01, 0.99] * 50)), pattern(np.full(100, 0.5)), pattern(np.full(100, 0.95))
     ('too narrow', 'too wide', 'shifted')

@@ -481,8 +481,6 @@ def _aligned(y: object, X: object, count: int) -> Array:
 def _holdout(y: Array, loss: Loss | None, seen: Probe, wrapped: Wrapped) -> Measured:
     observed, outputs = seen.outputs, seen.outputs.shape[1]
     name = ("squared" if outputs == 1 else "log") if loss is None else loss
-    if not callable(name):
-        one_of("loss", name, ("squared", "log"))
     measured: LossFunction
     score: LabelScore | None = None
     if callable(name):
@@ -498,6 +496,7 @@ def _holdout(y: Array, loss: Loss | None, seen: Probe, wrapped: Wrapped) -> Meas
         score = log_score(np.array([position[label] for label in y.tolist()]), outputs)
         measured = score.losses
     else:
+        one_of("loss", name, ("squared", "log"))
         if outputs != 1:
             raise InputError(f"loss='squared' needs a model with one output, this one has {outputs}; use loss='log'")
         if y.ndim != 1 or y.dtype.kind not in "fiub":

@@ -510,8 +510,7 @@ class NumericFit:
         """Return how far values of a transformed column go, of the shape of `observed`.
 
         Where nobody knows the mean, the inverse of a power goes to any height. New values are kept to the range of the
-        reference and the observed value, and as far again on both sides: none is moved past the observed one, or onto
-        it.
+        reference and the observed value, and as far again on both sides: none is moved onto or past the observed one.
         """
         low, high = np.fmin(self.span[0], observed), np.fmax(self.span[1], observed)
         return 2 * low - high, 2 * high - low
