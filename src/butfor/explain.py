@@ -224,14 +224,11 @@ def modality(inputs: Any) -> Modality:
     first = list(islice(inputs.values() if isinstance(inputs, Mapping) else inputs, 1))
     if _is_text(first):
         return "text"
-    return "image" if any(_is_image(one) for one in first) else "table"
+    for one in first:
+        image = hasattr(one, "__fspath__") or type(one).__module__.startswith("PIL.")
+        return "image" if image or (isinstance(one, np.ndarray) and one.ndim >= 2) else "table"
+    return "table"
 
 
 def _is_text(some: Any) -> bool:
     return any(isinstance(one, str) for one in some)
-
-
-def _is_image(one: object) -> bool:
-    if isinstance(one, np.ndarray):
-        return one.ndim >= 2
-    return hasattr(one, "__fspath__") or type(one).__module__.startswith("PIL.")

@@ -31,7 +31,7 @@ def test_a_fit_taken_as_right_is_caught(monkeypatch):
     assert summed(given.enough_run, "lognormal", 100, runs=5)["coverage"] < honest
 
 
-def no_errors(self, design, inputs, draws, together, rng):
+def no_errors(self, inputs, draws, together, rng):
     return np.zeros((len(inputs), draws, len(self.numeric))), np.zeros((len(inputs), draws, 1))
 
 

@@ -47,9 +47,7 @@ def spoilt(table_or_reference):
         if isinstance(table_or_reference, np.ndarray)
         else residual(table_or_reference.values)
     )
-    return TableSampler(
-        Narrow(good.conditional), "spoilt", good.columns, good.kinds, good.rows, reference=good.reference, refit=spoilt
-    )
+    return TableSampler(Narrow(good.conditional), "spoilt", good.reference, refit=spoilt)
 
 
 def test_rows_are_held_out():

@@ -64,9 +64,9 @@ def test_says_that_flags_get_fractions():
 def test_fractions_are_no_fault_where_the_reference_has_them():
     source = np.random.default_rng(0)
     grades, whole = source.normal(3, 1, size=(300, 3)), source.integers(2, size=(100, 3)).astype(float)
-    sampler = TableSampler(noise(0.5), "own", ("x0", "x1", "x2"), None, 300)
     coded = as_table(source.integers(2, size=(300, 3)).astype(float), "reference")
-    assert "draws-fractions" in notes(whole, replace(sampler, reference=coded))
+    sampler = TableSampler(noise(0.5), "own", coded)
+    assert "draws-fractions" in notes(whole, sampler)
     assert "draws-fractions" not in notes(whole, replace(sampler, reference=as_table(grades, "reference")))
     default = auto(np.column_stack([grades[:, :2], coded.values[:, 0]]))
     assert "draws-fractions" not in notes(whole, default)

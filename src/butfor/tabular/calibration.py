@@ -14,14 +14,7 @@ from butfor.streams import stream
 from butfor.types import Bools, Floats, Ints, Subset
 
 Verdict = Literal[
-    "ok",
-    "too narrow",
-    "too wide",
-    "shifted",
-    "off-manifold",
-    "wrong skew",
-    "tails too light",
-    "tails too heavy",
+    "ok", "too narrow", "too wide", "shifted", "off-manifold", "wrong skew", "tails too light", "tails too heavy"
 ]
 
 
@@ -43,16 +36,16 @@ def check_ranks(pool: Floats, rng: np.random.Generator, fitted_share: float = 0.
     pool; p is Bonferroni's over these, coverage that of the distance (an ellipsoid in place of an interval).
     `fitted_share`: held-out rows per reference row of the fit, 0 where Q was not fitted (see `smooth_p`).
     """
-    columns = [ranks(pool[:, :, j], rng) for j in range(pool.shape[2])]
-    if len(columns) == 1:
-        middle = 2 * np.abs(columns[0] - 0.5)  # 0: in the middle of the draws, 1: beyond all of them
-        return RankCheck(smooth_p(columns[0], fitted_share), pattern(columns[0]), *_coverage(middle), columns[0])
-    distances = ranks(_distances(pool), rng)
-    tests = [*columns, distances]
+    tests = [ranks(pool[:, :, j], rng) for j in range(pool.shape[2])]
+    shown, distances = tests[0], 2 * np.abs(tests[0] - 0.5)  # 0: in the middle of the draws, 1: beyond all of them
+    if len(tests) > 1:
+        shown = distances = ranks(_distances(pool), rng)
+        tests.append(distances)
     p = [smooth_p(u, fitted_share) for u in tests]
     worst = int(np.argmin(p))
-    looks = pattern(tests[worst]) if worst < len(columns) else _spread(distances)
-    return RankCheck(min(1.0, len(p) * p[worst]), looks, *_coverage(distances), distances)
+    looks = _spread(distances) if tests[worst] is distances else pattern(tests[worst])
+    half, most = float((distances < 0.5).mean()), float((distances < 0.9).mean())
+    return RankCheck(min(1.0, len(p) * p[worst]), looks, half, most, shown)
 
 
 def filled(values: Floats) -> Floats:
@@ -110,8 +103,7 @@ def smooth_p(u: Floats, fitted_share: float = 0.0) -> float:
 def told_apart(u: Floats, fitted_share: float = 0.0) -> tuple[float, float]:
     """AUC and p-value of a classifier, from the ranks u of its scores of held-out values among those of their draws.
 
-    The AUC is the mean rank. One side only: a classifier worse than chance has learned nothing. It may have learned by
-    how little a fit to m rows misses the truth, which is no fault: `fitted_share` as in `smooth_p`.
+    One side only: a classifier worse than chance has learned nothing. `fitted_share` as in `smooth_p`.
     """
     from scipy.stats import norm
 
@@ -120,8 +112,7 @@ def told_apart(u: Floats, fitted_share: float = 0.0) -> tuple[float, float]:
 
 
 def pattern(u: Floats) -> Verdict:
-    """Return the pattern of ranks that are not uniform: piled at both ends, in the middle, at one end, or none of
-    these.
+    """Return the pattern of ranks that are not uniform: piled at both ends, in the middle, at one end, or none of it.
 
     >>> pattern(np.array([0.01, 0.99] * 50)), pattern(np.full(100, 0.5)), pattern(np.full(100, 0.95))
     ('too narrow', 'too wide', 'shifted')
@@ -141,10 +132,6 @@ def _spread(middle: Floats) -> Verdict:
     if (sure > 0).any() and (sure < 0).any():
         return "off-manifold"  # two humps, or wide here and narrow there
     return "too wide" if excess[np.argmax(np.abs(excess) / sd)] > 0 else "too narrow"
-
-
-def _coverage(middle: Floats) -> tuple[float, float]:
-    return float((middle < 0.5).mean()), float((middle < 0.9).mean())
 
 
 def _distances(pool: Floats) -> Floats:
@@ -198,39 +185,29 @@ def check_shape(pool: Floats, fitted_share: float = 0.0) -> ShapeCheck | None:
     rows[rows] = np.nanvar(pool[rows], axis=1) > 0
     if not rows.any() or len(np.unique(pool[rows])) < LEAST_VALUES:
         return None
-    z = _standardised(pool[rows])
+    # Each version's place among all of its row, in their spread. Spreads are drawn to their mean by as much as they
+    # differ by chance only: a spread of few draws blurs tails.
+    middle, size = np.nanmean(pool[rows], axis=1, keepdims=True), np.log(np.nanvar(pool[rows], axis=1, keepdims=True))
+    by_chance = 2 / (pool.shape[1] - 1)  # variance of the logarithm of a variance, normal draws
+    differ = float(size.var())
+    kept = max(0.0, 1 - by_chance / differ) if differ > 0 else 0.0
+    z = (pool[rows] - middle) / np.exp((size.mean() + kept * (size - size.mean())) / 2)
     here = ~np.isnan(z)
     weights = here / here.sum(axis=1, keepdims=True)
     z = np.where(here, z, 0.0)
+    basis = np.stack([np.ones(z.size), z.ravel(), (z**2).ravel()])
+    gram = (basis * weights.ravel()) @ basis.T
     deviates, scores = np.zeros(2), np.zeros((2, len(pool)))
     for k, score in enumerate((z**3 / (1 + z**2 / 2), -np.log1p(z**2 / 8))):  # both bend: one row cannot decide
-        centred = _centred(score, z, weights)
+        slopes = np.linalg.lstsq(gram, (basis * weights.ravel()) @ score.ravel(), rcond=None)[0]
+        left = score - (slopes @ basis).reshape(z.shape)  # without its part in z and z^2
+        centred = (left - (left * weights).sum(axis=1, keepdims=True)) * (weights > 0)
         deviates[k] = deviate(centred, weights)
         scores[k, rows] = centred[:, 0]
     if fitted_share > 0:
         by_scores = scores.sum(axis=1) / np.sqrt(np.maximum((scores**2).sum(axis=1), 1e-300))
         deviates = np.where(np.abs(by_scores) < np.abs(deviates), by_scores, deviates) / np.sqrt(1 + fitted_share)
     return ShapeCheck(deviates, scores)
-
-
-def _standardised(pool: Floats) -> Floats:
-    """Every version's place among all versions of its row, in their spread; symmetric in real value and draws."""
-    middle = np.nanmean(pool, axis=1, keepdims=True)
-    size = np.log(np.nanvar(pool, axis=1, keepdims=True))
-    # spreads are drawn to their mean by as much as they differ by chance only: a spread of few draws blurs tails
-    by_chance = 2 / (pool.shape[1] - 1)  # variance of the logarithm of a variance, normal draws
-    differ = float(size.var())
-    kept = max(0.0, 1 - by_chance / differ) if differ > 0 else 0.0
-    return np.asarray((pool - middle) / np.exp((size.mean() + kept * (size - size.mean())) / 2))
-
-
-def _centred(score: Floats, z: Floats, weights: Floats) -> Floats:
-    """A score without its part in z and z^2, its mean over the versions of each row taken off."""
-    basis = np.stack([np.ones(z.size), z.ravel(), (z**2).ravel()])
-    gram = (basis * weights.ravel()) @ basis.T
-    slopes = np.linalg.lstsq(gram, (basis * weights.ravel()) @ score.ravel(), rcond=None)[0]
-    left = score - (slopes @ basis).reshape(z.shape)
-    return np.asarray((left - (left * weights).sum(axis=1, keepdims=True)) * (weights > 0))
 
 
 def deviate(centred: Floats, weights: Floats) -> float:
@@ -251,21 +228,21 @@ def deviate(centred: Floats, weights: Floats) -> float:
     skewness = float((weights * y**3).sum())
     if abs(total) < 0.5:
         return total - skewness * (total**2 - 1) / 6  # Cornish and Fisher; r* is a quotient of small numbers here
-    t = _tilt(y, weights, total)
-    value, _, curve = _cumulants(y, weights, t)
-    root = float(np.sqrt(max(2 * (t * total - value), 0.01)))
-    away = root + float(np.log(max(abs(t) * np.sqrt(curve), 1e-3 * root) / root)) / root
-    return float(np.sign(total)) * max(away, 0.0)
 
+    def cumulants(t: float) -> tuple[float, float, float]:
+        """K(t) = sum over rows of log mean exp(t y), and its first two derivatives."""
+        tilted = weights * np.exp(t * y)
+        mass = tilted.sum(axis=1)
+        first = (tilted * y).sum(axis=1) / mass
+        second = (tilted * y**2).sum(axis=1) / mass - first**2
+        return float(np.log(mass).sum()), float(first.sum()), float(second.sum())
 
-def _tilt(y: Floats, weights: Floats, total: float) -> float:
-    """t at which K'(t) is the total (Newton's steps inside a bracket, since K' rises); large where none is."""
-    inner, outer = 0.0, float(np.sign(total)) * 30.0 / float(np.abs(y).max())
-    t = total
+    # t at which K'(t) is the total: Newton's steps inside a bracket, since K' rises; large where there is none
+    inner, outer, t = 0.0, float(np.sign(total)) * 30.0 / float(np.abs(y).max()), total
     for _ in range(40):
         if not min(inner, outer) < t < max(inner, outer):
             t = (inner + outer) / 2
-        _, slope, curve = _cumulants(y, weights, t)
+        _, slope, curve = cumulants(t)
         if abs(slope - total) < 1e-4:
             break
         if abs(slope) < abs(total):
@@ -273,16 +250,10 @@ def _tilt(y: Floats, weights: Floats, total: float) -> float:
         else:
             outer = t
         t += (total - slope) / max(curve, 1e-9)
-    return t
-
-
-def _cumulants(y: Floats, weights: Floats, t: float) -> tuple[float, float, float]:
-    """K(t) = sum over rows of log mean exp(t y), and its first two derivatives."""
-    tilted = weights * np.exp(t * y)
-    mass = tilted.sum(axis=1)
-    first = (tilted * y).sum(axis=1) / mass
-    second = (tilted * y**2).sum(axis=1) / mass - first**2
-    return float(np.log(mass).sum()), float(first.sum()), float(second.sum())
+    value, _, curve = cumulants(t)
+    root = float(np.sqrt(max(2 * (t * total - value), 0.01)))
+    away = root + float(np.log(max(abs(t) * np.sqrt(curve), 1e-3 * root) / root)) / root
+    return float(np.sign(total)) * max(away, 0.0)
 
 
 def pooled_shape(checks: Sequence[ShapeCheck]) -> tuple[Verdict, float]:
@@ -429,8 +400,7 @@ def conditional_fault(
 
 
 def _extra_trees(seen: Floats, targets: Floats, judged: Floats, leaf: int, seed: int) -> tuple[Floats, Floats]:
-    """Return predictions of `judged` rows, and the importance of columns: scikit-learn's ExtraTreesRegressor, tree by
-    tree, which makes as many copies and checks as take longer than such small trees."""
+    """Return predictions of `judged`, and the importance of columns: ExtraTreesRegressor without copies and checks."""
     from sklearn import config_context
     from sklearn.tree import ExtraTreeRegressor
     from sklearn.utils import check_random_state

@@ -33,7 +33,7 @@ from butfor.tabular.calibration import (
 )
 from butfor.tabular.splice import bind_model, bind_sampler
 from butfor.tabular.subsets import column_subsets
-from butfor.tabular.table import Table, items_of
+from butfor.tabular.table import items_of
 from butfor.types import Bools, Floats, InputError, Ints, Subset, between, whole
 
 if TYPE_CHECKING:
@@ -46,19 +46,11 @@ NONE = float("nan")
 
 @dataclass(frozen=True)
 class Scores:
-    """Proper scores of one subset, smaller is better, beside those of its margin; NaN where there are none.
+    """Proper scores of one subset, smaller is better, beside those of its margin; NaN where there are none."""
 
-    Parameters
-    ----------
-    crps : CRPS of the draws over the column's standard deviation; of several columns the energy score.
-    crps_margin : the same of a draw that knows nothing of the rest of the row.
-    log_score : mean -log Q(observed) of what has no distances: categories, yes and no, listed values.
-    log_margin : the same of the margin.
-    """
-
-    crps: float = NONE
-    crps_margin: float = NONE
-    log_score: float = NONE
+    crps: float = NONE  # of the draws over the column's standard deviation; of several columns the energy score
+    crps_margin: float = NONE  # the same of a draw that knows nothing of the rest of the row
+    log_score: float = NONE  # mean -log Q(observed) of what has no distances: categories, yes and no, listed values
     log_margin: float = NONE
 
     @property
@@ -71,28 +63,32 @@ class Scores:
 def score_draws(pool: Floats, levels: Bools, listed: Floats | None = None) -> Scores:
     """Score the draws of one subset from its pool (rows, 1 + draws, columns), version 0 being real; NaN is missing.
 
-    The margin's scores are those of a held-out row against all the others, so both are without the row's own value.
+    `levels` (columns,) have no distances (categories, yes and no); `listed` (rows,) is the probability of the real
+    value, where it is known. The margin's scores are those of a held-out row against all the others, so both are
+    without the row's own value.
 
-    Parameters
-    ----------
-    pool : real values and their draws.
-    levels : (columns,) True where a column has levels (categories, yes and no) and no distances.
-    listed : (rows,) probability of the real value, where the sampler lists it.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> known = rng.normal(size=(200, 1, 1))  # what the rest of the row explains
     >>> scores = score_draws(known + 0.5 * rng.normal(size=(200, 100, 1)), np.array([False]))
     >>> scores.explained > 0.4  # the noise is half as wide as what is known
     True
     """
-    log, distance = (NONE, NONE), (NONE, NONE)
-    if listed is not None or levels.all():
-        log = _log_scores(pool, listed)
+    distance = (NONE, NONE)
     if not levels.all():
         distance = crps(pool[:, :, 0]) if pool.shape[2] == 1 else energy(pool, levels)
-    return Scores(*distance, *log)
+    if listed is None and not levels.all():
+        return Scores(*distance)
+    codes: Ints = np.zeros(pool.shape[:2], dtype=np.int64)  # each row of values as one number; missing is a level, too
+    for k in range(pool.shape[2]):
+        _, code = np.unique(pool[:, :, k], return_inverse=True)  # all NaN are one
+        _, joint = np.unique(codes * (code.max() + 1) + code.reshape(codes.shape), return_inverse=True)
+        codes = joint.reshape(codes.shape)
+    rows, draws, seen = len(codes), codes.shape[1] - 1, int(codes.max()) + 1
+    same = (codes[:, 1:] == codes[:, :1]).sum(axis=1) if listed is None else draws * listed
+    others = np.bincount(codes[:, 0])[codes[:, 0]] - 1
+    # one more draw is spread evenly over the levels that were seen: what was never drawn is not impossible
+    score, margin = -np.log((same + 1 / seen) / (draws + 1)), -np.log((others + 1 / seen) / rows)
+    return Scores(*distance, float(score.mean()), float(margin.mean()))
 
 
 def crps(pool: Floats) -> tuple[float, float]:
@@ -139,21 +135,6 @@ def energy(pool: Floats, levels: Bools) -> tuple[float, float]:
     apart = np.mean([distance(draws, np.roll(draws, k, axis=1)) for k in shifts])
     rows = np.mean([distance(real, np.roll(real, k, axis=0)) for k in range(1, len(real) // 2 + 1)])
     return float(distance(draws, real[:, None]) - apart / 2), float(rows / 2)
-
-
-def _log_scores(pool: Floats, listed: Floats | None) -> tuple[float, float]:
-    """Return the mean -log probability of the real levels, from draws or a list, and from the other rows' levels."""
-    codes: Ints = np.zeros(pool.shape[:2], dtype=np.int64)  # each row of values as one number; missing is a level, too
-    for k in range(pool.shape[2]):
-        _, code = np.unique(pool[:, :, k], return_inverse=True)  # all NaN are one
-        _, joint = np.unique(codes * (code.max() + 1) + code.reshape(codes.shape), return_inverse=True)
-        codes = joint.reshape(codes.shape)
-    rows, draws, seen = len(codes), codes.shape[1] - 1, int(codes.max()) + 1
-    same = (codes[:, 1:] == codes[:, :1]).sum(axis=1) if listed is None else draws * listed
-    others = np.bincount(codes[:, 0])[codes[:, 0]] - 1
-    # one more draw is spread evenly over the levels that were seen: what was never drawn is not impossible
-    score, margin = -np.log((same + 1 / seen) / (draws + 1)), -np.log((others + 1 / seen) / rows)
-    return float(score.mean()), float(margin.mean())
 
 
 MEANING: dict[Verdict, str] = {
@@ -327,7 +308,7 @@ class SamplerCheck:
 PARTS, TREES = 5, 50
 TRAIN_DRAWS = 3  # counterfactuals a row to learn from
 SCORE_DRAWS = 32  # counterfactuals a row to be ranked among
-COMPANIONS = 20  # columns of the rest of the row: the trees would drown in a wide table
+COMPANIONS = 20  # columns of the rest of the row
 
 
 def score_ranks(rows: Floats, columns: Ints, pool: Floats, rng: np.random.Generator) -> Floats:
@@ -343,7 +324,7 @@ def score_ranks(rows: Floats, columns: Ints, pool: Floats, rng: np.random.Genera
     p_values = []
     for k in range(1, PARTS):
         seen, judged = np.concatenate(parts[:k]), parts[k]
-        beside = _companions(rows[seen], columns)
+        beside = _companions(rows[seen], columns)  # the trees would drown in a wide table
         seed = int(rng.integers(2**31))
         trees = ExtraTreesClassifier(TREES, min_samples_leaf=5, class_weight="balanced", random_state=seed)
         drawn = pool[seen, : 1 + TRAIN_DRAWS]
@@ -411,7 +392,9 @@ def check_table(
     items = replace(items_of(table), values=table.values[kept])
     hypotheses = table_hypotheses(items, [table.index[i] for i in kept], groups, fitted, seed)
     output = None if wrapped is None else _output(wrapped, hypotheses)
-    levels = _levels(table)
+    named = [column.kind in ("category", "flag") for column in table.kinds]
+    few = [len(np.unique(column[~np.isnan(column)])) <= 2 for column in table.values.astype(np.float64).T]
+    levels = np.logical_or(named, few)  # (d,) columns without distances: categories, yes and no
     checks = []
     for group in groups:
         checks.append(_check_subset(hypotheses, group, draws, levels, output, table.columns))
@@ -453,13 +436,6 @@ def _output(model: Wrapped, hypotheses: Hypotheses) -> Callable[[Sequence[Job]],
         return np.concatenate([seen.rounding.merge_ties(pick(x, target, np.arange(len(x)))[0]) for x in parts])
 
     return values
-
-
-def _levels(table: Table) -> Bools:
-    """Return which columns have levels and no distances: categories, yes and no."""
-    named = [column.kind in ("category", "flag") for column in table.kinds]
-    few = [len(np.unique(column[~np.isnan(column)])) <= 2 for column in table.values.astype(np.float64).T]
-    return np.asarray(np.logical_or(named, few))
 
 
 def _check_subset(
@@ -516,12 +492,8 @@ def _verdicts(checks: Sequence[SubsetCheck], alpha: float) -> list[Verdict]:
     share alpha of checks. A wrong one is called after its ranks where they are the clearest sign, else off-manifold;
     after its shape where that alone is wrong.
     """
-    tests = np.array(
-        [
-            [check.ranked.p, check.auc_p, check.conditional_p, *([] if check.model_p is None else [check.model_p])]
-            for check in checks
-        ]
-    ).T
+    each = [(check.ranked.p, check.auc_p, check.conditional_p, check.model_p) for check in checks]
+    tests = np.array([[p for p in ps if p is not None] for ps in each]).T
     count = len(tests) + 1
     without = np.minimum(1.0, count * tests.min(axis=0))
     wrong = bh(np.minimum(without, count * np.array([check.shape_p for check in checks])), alpha)

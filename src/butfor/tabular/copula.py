@@ -11,7 +11,7 @@ import numpy as np
 from butfor.results.words import Note
 from butfor.tabular.donors import ColumnDistribution, StepMass, lower_ends, upper_ends
 from butfor.tabular.gaussian import Gaussian, bounds, fit
-from butfor.tabular.splice import RowCache, TableSampler, fitted
+from butfor.tabular.splice import RowCache, TableSampler
 from butfor.tabular.table import constant, numbers_of
 from butfor.types import Array, Floats, Ints, Subset, one_of
 
@@ -178,7 +178,6 @@ class Copula:
         return distribution
 
     def notes(self, inputs: Array, *_: object) -> list[Note]:
-        """Return a note where many values lie outside the reference."""
         columns = zip(self.margins, inputs.T, strict=True)
         share = np.mean([(column < margin.values[0]) | (column > margin.values[-1]) for margin, column in columns])
         if self.beyond == "extend" or share < OUTSIDE:
@@ -227,4 +226,4 @@ def copula(reference: object, *, beyond: Literal["hold", "extend"] = "hold") -> 
     # No p-value is below 1 / (m + 1) anyway: the far tails of Student's t would change nothing but the time it takes.
     latent = replace(fit(scores), freedom=None, integer_bounds=(None,) * len(margins))
     options = "" if beyond == "hold" else f", beyond={beyond!r}"
-    return fitted(Copula(latent, margins, beyond), "copula", table, options)
+    return TableSampler(Copula(latent, margins, beyond), "copula", table, options)

@@ -18,8 +18,6 @@ from butfor.tabular.explain import auto, explain
 if TYPE_CHECKING:
     import pandas as pd
 
-Reporting = bool | Callable[[Progress], None] | None
-
 ALPHA = 0.1
 COLUMNS = ["area", "texture", "smoothness", "symmetry"]  # four of 30, picked since they hardly repeat each other
 FITTED_ON = 0.3  # of the patients
@@ -88,7 +86,7 @@ class Demo:
         return f'{{"malignant": {self.malignant.to_json()}, "benign": {self.benign.to_json()}}}'
 
 
-def tabular_demo(seed: int = 0, progress: Reporting = None) -> Demo:
+def tabular_demo(seed: int = 0, progress: bool | Callable[[Progress], None] | None = None) -> Demo:
     """Fit a model on the bundled breast-cancer data and ask why it calls patients that are new to it "malignant".
 
     The reference is benign patients whom the model has not seen either (a model is surer of those it was fitted on).
@@ -126,7 +124,6 @@ def patients() -> tuple[pd.DataFrame, pd.Series[str]]:
 
 
 def _sourced(result: Result, who: str) -> Result:
-    """Return the result with its sources, for its report."""
     sources = {
         "model": f"logistic regression, fitted on {percent(FITTED_ON)} of the patients",
         "data": f"{len(result.input_names)} {who} patients of scikit-learn's breast-cancer data, new to the model",

@@ -35,6 +35,9 @@ class ReferenceRows:
     def is_all(self, subset: Subset) -> bool:
         return bool(len(subset.index) == self.values.shape[1])
 
+    def all_for(self, inputs: Array) -> Ints:  # (n, rows)
+        return np.broadcast_to(np.arange(len(self)), (len(inputs), len(self)))
+
     @cached_property
     def marks(self) -> tuple[str, ...]:
         """A digest of the values of each column (d,): equal columns are equal, whatever their names and positions."""
@@ -53,8 +56,7 @@ class ReferenceRows:
         return self.order[chosen], self.order[~chosen]
 
     @cached_property
-    def distinct(self) -> Ints:
-        """The number of different values of each column, (d,)."""
+    def distinct(self) -> Ints:  # (d,) different values of each column
         return np.array([len(np.unique(column)) for column in self.values.T])
 
     def repeats(self, subset: Subset) -> bool:
@@ -123,25 +125,15 @@ def frequent(values: Floats, most: int) -> Floats:
 
 
 def donate(rows: ReferenceRows, inputs: Array, subset: Subset, donors: Ints, observed: Bools) -> Array:
-    """Return the donors' values of the subset's columns, (n * draws, columns); the input's where `observed`."""
+    """Return the donors' values (donors (n, draws)) of the subset's columns; the input's where `observed`."""
     chosen = np.asarray(subset.index)
     fresh = rows.values[donors[..., None], chosen]
     fresh = np.where(observed[..., None], inputs[:, None, chosen], fresh)
     return fresh.reshape(-1, len(chosen)).astype(inputs.dtype, copy=False)
 
 
-def donate_any(rows: ReferenceRows, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-    """Return values of the subset's columns of random rows, the observed row being one more."""
-    size = len(rows)
-    donors = rng.integers(size + 1, size=(len(inputs), draws))
-    return donate(rows, inputs, subset, np.minimum(donors, size - 1), donors == size)
-
-
-def rows_as_donors(
-    rows: ReferenceRows, inputs: Array, subset: Subset, near: Ints | None = None
-) -> tuple[Array, Floats]:
-    """Return the values of all rows, or of those `near` each input, and of the observed row, all with equal mass."""
-    near = np.broadcast_to(np.arange(len(rows)), (len(inputs), len(rows))) if near is None else near
+def rows_as_donors(rows: ReferenceRows, inputs: Array, subset: Subset, near: Ints) -> tuple[Array, Floats]:
+    """Return the values of the rows `near` each input (n, donors), and of the observed row, all with equal mass."""
     values, size = rows.values[near[:, :, None], np.asarray(subset.index)], near.shape[1]
     return with_observed(inputs, subset, values, np.full(near.shape, 1 / size), size)
 

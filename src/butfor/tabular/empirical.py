@@ -10,13 +10,13 @@ from butfor.tabular.donors import (
     ColumnDistribution,
     ReferenceRows,
     StepMass,
-    donate_any,
+    donate,
     lower_ends,
     mass_by_counts,
     rows_as_donors,
     rows_of,
 )
-from butfor.tabular.splice import TableSampler, fitted
+from butfor.tabular.splice import TableSampler
 from butfor.types import Array, Floats, Ints, Subset
 
 LISTED = 32  # values that are evaluated one by one rather than drawn
@@ -32,7 +32,9 @@ class Empirical:
     takes_missing = True
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        return donate_any(self.rows, inputs, subset, draws, rng)
+        size = len(self.rows)
+        donors = rng.integers(size + 1, size=(len(inputs), draws))  # the observed row is one more
+        return donate(self.rows, inputs, subset, np.minimum(donors, size - 1), donors == size)
 
     def floor(self, _: Subset) -> float:
         return 1 / (len(self.rows) + 1)
@@ -65,7 +67,7 @@ class Empirical:
         return len(self.rows)
 
     def donors(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
-        return rows_as_donors(self.rows, inputs, subset)
+        return rows_as_donors(self.rows, inputs, subset, self.rows.all_for(inputs))
 
     def cdf(self, subset: Subset) -> ColumnDistribution:
         column, rows = int(subset.index[0]), len(self.rows)
@@ -108,4 +110,4 @@ def empirical(reference: object) -> TableSampler:
     empirical(5 reference rows, 2 columns)
     """
     rows, table = rows_of(reference)
-    return fitted(Empirical(rows), "empirical", table)
+    return TableSampler(Empirical(rows), "empirical", table)

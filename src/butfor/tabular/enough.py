@@ -58,10 +58,18 @@ class KeptColumns:
         """Yield sets that go furthest for most inputs, with hypotheses in which all columns but theirs are redrawn."""
         sets, wanted = self._best(size, inputs) if size < len(self.units) else ([], np.zeros((0, 0), bool))
         kept = [tuple(self.units[k].name for k in one) for one in sets]
-        for hypotheses, members in self._hypotheses(sets) if sets else ():
+        items = self.source.items
+        assert isinstance(items, TableItems)
+        every = np.arange(items.values.shape[1])
+        rest = [
+            Subset(f"all but {', '.join(names)}", np.setdiff1d(every, self._columns(one)))
+            for names, one in zip(kept, sets, strict=True)
+        ]
+        for fold, (sampler, members) in enumerate(self.samplers if sets else ()):
             mask = (wanted.T & members[:, None]).reshape(-1)  # inputs x sets, as hypotheses stand
             if mask.any():
-                yield hypotheses, mask, kept * len(members)
+                seed = int(stream(self.source.seed, "enough", "fold", fold).integers(2**62))
+                yield table_hypotheses(items, self.source.input_names, rest, sampler, seed), mask, kept * len(members)
 
     def _best(self, size: int, inputs: Ints) -> tuple[list[Parts], Bools]:
         """Return the sets that go furthest for most inputs, and for which inputs (sets, n) each is worth drawing."""
@@ -133,19 +141,6 @@ class KeptColumns:
         nothing = np.zeros(hypotheses.size)
         return Fit(max(int(sampler.rows / sampler.copies), 1), nothing, nothing)
 
-    def _hypotheses(self, sets: Sequence[Parts]) -> Iterator[tuple[Hypotheses, Bools]]:
-        """Yield hypotheses, and which inputs (n,) they are for."""
-        items = self.source.items
-        assert isinstance(items, TableItems)
-        every = np.arange(items.values.shape[1])
-        subsets = [
-            Subset(f"all but {', '.join(self.units[k].name for k in one)}", np.setdiff1d(every, self._columns(one)))
-            for one in sets
-        ]
-        for fold, (sampler, inputs) in enumerate(self.samplers):
-            seed = int(stream(self.source.seed, "enough", "fold", fold).integers(2**62))
-            yield table_hypotheses(items, self.source.input_names, subsets, sampler, seed), inputs
-
 
 def _cover(scores: Floats, order: Ints, most: int) -> list[int]:
     """Return sets so that as many inputs as can be have one of their best; those that serve most come first."""
@@ -186,7 +181,7 @@ def kept_columns(
     others, or None where the model cannot.
     """
     sampler, items = hypotheses.sampler, hypotheses.items
-    if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
+    if not isinstance(sampler, TableSampler) or sampler.refit is None:
         return None
     assert isinstance(items, TableItems)
     rows = items_at(positions).values
@@ -261,7 +256,6 @@ def _halves(
     sampler: TableSampler, inputs: Floats, clusters: Ints, tested: Bools, seed: int
 ) -> list[tuple[Sampler, Bools]]:
     """Samplers fitted on the reference and one half of the inputs (of clusters) each, with those they draw for."""
-    assert sampler.reference is not None
     assert sampler.refit is not None
     names, cluster = np.unique(clusters, return_inverse=True)
     half = (stream(seed, "enough", "halves").permutation(len(names)) % 2 == 0)[cluster.reshape(-1)]

@@ -77,37 +77,33 @@ class TreeOutcomes:
 
     def listed(self, hypotheses: Hypotheses, blocks: Sequence[Block]) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield what is listed of these blocks, and outputs (n, versions, outputs), the observed first."""
-        known = {id(block.subset): self._distribution(hypotheses, block.subset) for block in blocks}
-        single = [block for block in blocks if known[id(block.subset)] is not None]
+        each = {id(block.subset): self._distribution(hypotheses, block.subset) for block in blocks}
+        known = {subset: distribution for subset, distribution in each.items() if distribution is not None}
+        single = [block for block in blocks if id(block.subset) in known]
         size = int(np.clip(PAIRS // len(self.steps.index.splits.ensemble.roots), 64, MOST_INPUTS))
         for alike in _alike(single, size):
             inputs = hypotheses.items.block(alike[0].start, alike[0].stop)
             by_column = {int(np.asarray(block.subset.index)[0]): block for block in alike}
             for j, steps in self.steps.along(self.steps.index.pieces(inputs), list(by_column)):
-                distribution = known[id(by_column[j].subset)]
-                assert distribution is not None
-                mass = distribution(inputs, self.steps.index.cuts[j], steps.starts)
+                mass = known[id(by_column[j].subset)](inputs, self.steps.index.cuts[j], steps.starts)
                 yield self._of_steps(by_column[j], inputs, inputs[:, j], steps, mass)
         for block in blocks:
-            if known[id(block.subset)] is None:
+            if id(block.subset) not in known:
                 yield from self._of_group(hypotheses, block)
 
     def _of_steps(
         self, block: Block, inputs: Array, observed: Array, steps: Steps, chances: StepMass
     ) -> tuple[CounterfactualBatch, Floats]:
-        unchanged = steps.observed  # what the step with the observed value has: sums are exact
-        sums, mass, values = [unchanged[:, None], steps.sums], [chances.mass], [observed[:, None], chances.values]
+        unchanged, one = steps.observed[:, None], (len(inputs), 1)  # what the observed value's step has: sums are exact
+        parts = [(steps.sums, chances.mass, chances.values)]
         if chances.missing.any():
-            sums.append(steps.missing[:, None])
-            mass.append(chances.missing[:, None])
-            values.append(np.full((len(inputs), 1), np.nan))
+            parts.append((steps.missing[:, None], chances.missing[:, None], np.full(one, np.nan)))
         if chances.observed:
-            sums.append(unchanged[:, None])
-            mass.append(np.full((len(inputs), 1), chances.observed))
-            values.append(observed[:, None])
-        outputs = self.steps.index.outputs(np.concatenate(sums, axis=1))
-        drawn = np.concatenate(values, axis=1).astype(inputs.dtype, copy=False)
-        return _listed(block, inputs, drawn[:, :, None], np.concatenate(mass, axis=1)), outputs
+            parts.append((unchanged, np.full(one, chances.observed), observed[:, None]))
+        sums, mass, values = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+        outputs = self.steps.index.outputs(np.concatenate([unchanged, sums], axis=1))
+        drawn = np.concatenate([observed[:, None], values], axis=1).astype(inputs.dtype, copy=False)
+        return _listed(block, inputs, drawn[:, :, None], mass), outputs
 
     def _of_group(self, hypotheses: Hypotheses, block: Block) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield listed values of several columns, or of one with categories, a few inputs at a time."""
@@ -160,10 +156,6 @@ def _listed(block: Block, inputs: Array, values: Array, mass: Floats) -> Counter
 
 
 def _parts(block: Block, size: int) -> Iterator[Block]:
-    """Yield a block in parts of at most so many inputs."""
-    if block.stop - block.start <= size:
-        yield block
-        return
     for a in range(block.start, block.stop, size):
         b = min(a + size, block.stop)
         yield replace(block, start=a, stop=b, rows=block.rows[a - block.start : b - block.start])
@@ -189,10 +181,7 @@ ROUNDING = 1e-12  # of a few operations, in parts of the numbers
 
 
 def in_columns(model: Readable, ensemble: Ensemble, table: Table, known: Array, order: Ints | None) -> ColumnSplits:
-    """Return the splits by columns of the table.
-
-    `known` (m, columns) are rows of data and reference; `order` are the positions of the model's columns in the table.
-    """
+    """Return the splits by the table's columns; `known` (m, columns) are its rows, `order` has the model's columns."""
     kinds = [column.kind for column in table.kinds]
     if "time" in kinds:
         raise Unreadable("times")
@@ -347,7 +336,6 @@ class NumberLine:
     integers: bool = False
 
     def positions(self, values: Floats) -> Ints:
-        """Return where numbers stand among all of them."""
         values = np.clip(values, *self.limits)
         if self.integers:
             return np.rint(values).astype(np.int64)
@@ -355,7 +343,6 @@ class NumberLine:
         return np.where(bits >= 0, bits, -(bits & 0x7FFFFFFFFFFFFFFF))
 
     def values(self, positions: Ints) -> Floats:
-        """Return the numbers at these positions."""
         if self.integers:
             return positions.astype(np.float64)
         bits = np.where(positions >= 0, positions, np.bitwise_or(-positions, np.int64(-0x8000000000000000)))
@@ -392,9 +379,8 @@ def read_trees(
     items = hypotheses.items
     assert isinstance(items, TableItems)
     show = None if items.show is None else lambda values, _: table.show(values)  # rows without labels
-    theirs = outputs_of(
-        call, replace(items, values=rows, show=show), batch_rows, lambda row: f"row {row} of the self-check"
-    )
+    items = replace(items, values=rows, show=show)
+    theirs = outputs_of(call, items, batch_rows, "row {} of the self-check".format)
     try:
         _compare(splits, ours[len(inputs) :], theirs)
     except Unreadable as error:
@@ -426,15 +412,8 @@ def _check_rows(hypotheses: Hypotheses, table: Table, inputs: Array) -> tuple[Ar
     subsets = [Subset("", np.array([column])) for column in range(inputs.shape[1])]
     if in_data_order is None:  # a user's sampler: any of the values that it lists
         subsets = [subset for subset in hypotheses.subsets if _lists(hypotheses, subset)]
-    elif sampler.reference is not None:
+    else:
         reference = in_data_order(sampler.reference.values).astype(table.values.dtype)
-
-    def new_values(rows: Array, subset: Subset) -> Array:
-        if in_data_order is not None:
-            return np.asarray(sampler.values(rows, subset, 1, rng)).reshape(len(rows), -1)
-        listed, _ = hypotheses.items.support(sampler, rows, subset, "self-check")
-        values = np.asarray(listed).reshape(len(rows), -1, len(subset.index))
-        return np.asarray(values[np.arange(len(rows)), rng.integers(values.shape[1], size=len(rows))])
 
     rng = stream(hypotheses.seed, "trees", "check")
     parts = [reference[rng.permutation(len(reference))[: CHECKED_ROWS // 2]].astype(inputs.dtype)]
@@ -442,7 +421,12 @@ def _check_rows(hypotheses: Hypotheses, table: Table, inputs: Array) -> tuple[Ar
     subsets = [subsets[k] for k in rng.permutation(len(subsets))[:room]]
     for subset in subsets:
         rows = inputs[rng.integers(len(inputs), size=max(1, room // len(subsets)))].copy()
-        rows[:, subset.index] = new_values(rows, subset)
+        if in_data_order is not None:
+            rows[:, subset.index] = np.asarray(sampler.values(rows, subset, 1, rng)).reshape(len(rows), -1)
+        else:
+            listed, _ = hypotheses.items.support(sampler, rows, subset, "self-check")
+            values = np.asarray(listed).reshape(len(rows), -1, len(subset.index))
+            rows[:, subset.index] = values[np.arange(len(rows)), rng.integers(values.shape[1], size=len(rows))]
         parts.append(rows)
     checked = np.concatenate(parts)
     return np.concatenate([table.values, reference, checked]), checked

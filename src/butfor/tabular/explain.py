@@ -121,17 +121,11 @@ def read_model(
 
 
 def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
-    """Return the subsets to test: a tree of the reference's columns, the user's own tree, or one layer.
-
-    Columns that others fix in the reference are tested with them, unless the user names them.
-    """
-    reference = sampler.reference if isinstance(sampler, TableSampler) else None
+    """Return what to test: columns that others fix in the reference with these, unless the user names them."""
+    reference = replace(table, values=sampler.reference_values) if isinstance(sampler, TableSampler) else None
+    fixed: Mapping[int, Cell] = {} if reference is None else fixed_columns(reference)
     if subsets is None:
         subsets = "zoom" if info_of(sampler).calibrated and reference is not None else "columns"
-    ordered, fixed = table, dict[int, Cell]()
-    if isinstance(sampler, TableSampler) and reference is not None:
-        ordered = replace(table, values=sampler.in_data_order(reference.values))
-        fixed = fixed_columns(ordered)
     if is_nested(subsets):
         assert isinstance(subsets, Mapping)
         return replace(named_tree(table, subsets), fixed=fixed)
@@ -145,7 +139,7 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
             "subsets='zoom' makes its tree from reference data, and this sampler has none; give reference data, or "
             "your own tree as a mapping of mappings of columns"
         )
-    return column_tree(ordered, stand_still(ordered.values, table.values), fixed)
+    return column_tree(reference, stand_still(reference.values, table.values), fixed)
 
 
 def _reference(
@@ -156,15 +150,15 @@ def _reference(
     Groups of columns that the user has `named` may be enough for a decision, as single columns may.
     """
     sampler = hypotheses.sampler
-    if not isinstance(sampler, TableSampler) or sampler.reference is None:
+    if not isinstance(sampler, TableSampler):
         return None
     if rows is None:
-        rows = np.sort(stream(seed, "whole", "rows").permutation(len(sampler.reference.values))[:MOST_WHOLE])
+        rows = np.sort(stream(seed, "whole", "rows").permutation(sampler.rows)[:MOST_WHOLE])
 
     def controls(most: int, first: int, sampler: TableSampler = sampler) -> list[Hypotheses]:
         part = ColumnTree(tree.subsets[:first], tree.resolution[:first], tree.parent[:first])
         made = held_out_hypotheses(sampler, table, part.subsets, seed, most)
-        return [replace(one, layers=part.layers(len(one.items))) for one in made]
+        return [] if made is None else [replace(made, layers=part.layers(len(made.items)))]
 
     every, items_at = rows, partial(_reference_items, sampler, table)
 
@@ -195,16 +189,15 @@ def redrawn_rows(
     (a Gibbs sweep; half of the versions go backwards): fair draws leave a row one of the reference's kind, and far from
     the row that a model may remember. The fit has seen the rows: its means, and so those of fair draws, are theirs.
     """
-    assert sampler.reference is not None
     rng, parts, used = stream(seed, "seen", "rows"), list[Subset](), set[int]()
     for subset in (subset for subset, right in zip(subsets, usable, strict=True) if right):
         index = set(subset.index.tolist())
         if len(parts) < MOST_PARTS and len(index) < table.values.shape[1] and not index & used:
             parts.append(subset)
             used |= index
-    rows, clusters = rng.permutation(len(sampler.reference.values)), sampler.reference.clusters
-    if clusters is not None:
-        rows = rows[np.unique(clusters[rows], return_index=True)[1]]
+    rows = rng.permutation(sampler.rows)
+    if sampler.clusters is not None:
+        rows = rows[np.unique(sampler.clusters[rows], return_index=True)[1]]
     rows = np.sort(rows[:MOST_CONTROLS])
     versions = 1 + min(most // len(rows) - 1, SEEN_DRAWS)
     if len(rows) < LEAST_CONTROL_ROWS or versions < 2 or not parts:
@@ -243,10 +236,9 @@ def _told_apart(rows: Floats, rng: np.random.Generator) -> bool:
 
 def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], seed: int) -> ConditionalFaults | None:
     """Return which subsets' draws do not follow the other columns of the reference (METHODS 18 b); None: not known."""
-    assert sampler.reference is not None
-    rows = sampler.in_data_order(sampler.reference.values).astype(np.float64)
+    rows = sampler.reference_values.astype(np.float64)
     if method(sampler.conditional, "held_out_ranks") is not None:
-        return conditional_faults(rows, subsets, sampler.held_out_ranks, seed, clusters=sampler.reference.clusters)
+        return conditional_faults(rows, subsets, sampler.held_out_ranks, seed, clusters=sampler.clusters)
     split = _split_and_fit(sampler, seed)  # no fits without a row: the rows that the control holds out
     if split is None or len(split[0]) < LEAST_RANKED:
         return None
@@ -261,8 +253,8 @@ def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], 
 def _spans(table: Table, sampler: Sampler) -> Floats:
     """Return the range of each column, by which distances are measured (Gower); 0: a category."""
     values = table.values
-    if isinstance(sampler, TableSampler) and sampler.reference is not None:
-        values = np.concatenate([sampler.in_data_order(sampler.reference.values), values])
+    if isinstance(sampler, TableSampler):
+        values = np.concatenate([sampler.reference_values, values])
     low, high = np.nanmin(values, axis=0, initial=np.inf), np.nanmax(values, axis=0, initial=-np.inf)
     spans = (high - low).astype(np.float64)  # of a column that is missing altogether: -inf
     categories = np.array([column.kind == "category" for column in table.kinds])
@@ -275,32 +267,20 @@ def default_batch_rows(table: Table) -> int:
 
 
 def name_row(table: Table, row: int) -> str:
-    """Return what a row is called in an error."""
     return f"row {row} of the data (index {table.index[row]!r})"
 
 
 def _notes(
     hypotheses: Hypotheses, table: Table, tree: ColumnTree, groups: object, controlled: bool
 ) -> list[Note | str]:
-    """Return notes on the sampler and the rows, and what the sampler says of itself."""
     sampler, reference = hypotheses.sampler, None
-    if isinstance(sampler, TableSampler) and sampler.reference is not None:
-        reference = sampler.in_data_order(sampler.reference.values).astype(np.float64)
+    if isinstance(sampler, TableSampler):
+        reference = sampler.reference_values.astype(np.float64)
     notes: list[Note | str] = [*draw_notes(hypotheses, reference, controlled), *row_notes(table, reference, groups)]
     if reference is not None and (still := stand_still(reference, table.values)).any():
         notes.append(Note("constant-columns", "info", {"columns": [table.columns[j] for j in np.flatnonzero(still)]}))
-    notes += fixed_notes(table, tree)
-    if reference is not None and isinstance(sampler, TableSampler) and sampler.clusters is None:
-        notes += reference_notes(table, reference)
-    if isinstance(sampler, HasNotes):
-        notes += sampler.notes(table.show(table.values), tree.subsets, hypotheses.seed)
-    return notes
-
-
-def fixed_notes(table: Table, tree: ColumnTree) -> list[Note]:
-    """Return notes on columns that others fix: tested with them, or, where the user names them alone, never chosen."""
-    names, notes = table.columns, list[Note]()
-    tested = {tuple(sorted(subset.index.tolist())) for subset in tree.subsets}
+    # columns that others fix: tested with them, or, where the user names them alone, never chosen
+    names, tested = table.columns, {tuple(sorted(subset.index.tolist())) for subset in tree.subsets}
     for cell in fixed_cells(tree.fixed, np.arange(len(names))):
         if len(cell) > 1 and cell in tested:
             by = {names[j]: [names[k] for k in tree.fixed[j]] for j in cell if j in tree.fixed}
@@ -308,6 +288,10 @@ def fixed_notes(table: Table, tree: ColumnTree) -> list[Note]:
     for subset in (subset for subset, still in zip(tree.subsets, tree.immovable.tolist(), strict=True) if still):
         by = {names[j]: [names[k] for k in tree.fixed[j]] for j in subset.index.tolist()}
         notes.append(Note("fixed-alone", "warning", {"subset": subset.name, "by": by}))
+    if reference is not None and isinstance(sampler, TableSampler) and sampler.clusters is None:
+        notes += reference_notes(table, reference)
+    if isinstance(sampler, HasNotes):
+        notes += sampler.notes(table.show(table.values), tree.subsets, hypotheses.seed)
     return notes
 
 
@@ -368,14 +352,12 @@ def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: boo
     come from streams of their own, for inputs of the first block. Whether draws scatter too little or too much is left
     to the control of the run where there is one.
     """
-    first = [block for block in hypotheses.blocks[:100] if block.start == 0]
-    if not first:
-        return []
     enough = max(64, 5 * hypotheses.items.block(0, 1).shape[1])  # inputs: this is to cost little beside the model
     rng, calibrated = stream(hypotheses.seed, "quick check"), info_of(hypotheses.sampler).calibrated
     jobs = [
-        Job(block, DRAWS, "quick check", ask=np.arange(enough) if block.stop - block.start > enough else None)
-        for block in first
+        Job(block, DRAWS, "quick check", ask=np.arange(enough) if block.stop > enough else None)
+        for block in hypotheses.blocks[:100]
+        if block.start == 0
     ]
     names: dict[str, list[str]] = {code: [] for code, _ in DRAW_NOTES}
     inputs: Floats | None = None
@@ -389,25 +371,21 @@ def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: boo
             predicted = predictable(inputs)
         observed, draws = pool[:, 0], pool[:, 1:]
         equal = (draws == pool[:, :1]).sum(axis=1)
-        few = _few_whole_numbers(observed)
-        if few.any() and reference is not None:
-            few &= _few_whole_numbers(filled(reference)[:, columns])
-        wrong = {
-            "draws-repeat": not still[columns].all() and (equal == DRAWS).all(axis=1).mean() > 0.5,
-            "draws-fractions": not calibrated
-            and len(inputs) >= 10
-            and (few & ((draws % 1 != 0).mean(axis=(0, 1)) > 0.5)).any(),
-            "draws-independent": len(columns) == 1
-            and predicted[columns[0]]
-            and _independent(inputs, columns, observed[:, 0], draws[:, :, 0]),
-        }
+        wrong = {"draws-repeat": not still[columns].all() and (equal == DRAWS).all(axis=1).mean() > 0.5}
+        if not calibrated and len(inputs) >= 10:
+            few = _few_whole_numbers(observed)
+            if few.any() and reference is not None:
+                few &= _few_whole_numbers(filled(reference)[:, columns])
+            wrong["draws-fractions"] = (few & ((draws % 1 != 0).mean(axis=(0, 1)) > 0.5)).any()
+        if len(columns) == 1 and predicted[columns[0]]:
+            wrong["draws-independent"] = _independent(inputs, columns, observed[:, 0], draws[:, :, 0])
         if len(inputs) >= LEAST_INPUTS and not controlled:
             below = (draws < pool[:, :1]).sum(axis=1)
             ranks = [spread_ranks(below[:, j], equal[:, j], DRAWS + 1, rng) for j in range(len(columns))]
             wrong["draws-narrow"] = any((u < 0.025).mean() > 0.1 and (u > 0.975).mean() > 0.1 for u in ranks)
             wrong["draws-wide"] = any((np.abs(u - 0.5) < 0.25).mean() > 0.75 for u in ranks)  # 0.5 if Q is right
-        for code, leverage in wrong.items():
-            names[code] += [subset.name] if leverage else []
+        for code in (code for code, is_wrong in wrong.items() if is_wrong):
+            names[code].append(subset.name)
     return [Note(code, severity, {"subsets": names[code]}) for code, severity in DRAW_NOTES if names[code]]
 
 
@@ -551,30 +529,29 @@ _fits: WeakKeyDictionary[Conditional, dict[int, tuple[Ints, TableSampler]]] = We
 
 def held_out_hypotheses(
     sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int, most: int = MOST_CONTROLS
-) -> list[Hypotheses]:
+) -> Hypotheses | None:
     """Return held-out rows of the reference, shown as those of `table`, with a sampler fitted to the others."""
     split = _split_and_fit(sampler, seed)
     if split is None:
-        return []
+        return None
     assert isinstance(sampler, TableSampler)
-    assert sampler.reference is not None
     held_out, others = np.sort(split[0][:most]), split[1]
     fitted: Sampler = align_columns(others, table)  # type: ignore[assignment]  # a TableSampler, as it was
     names = tuple(sampler.reference.index[i] for i in held_out)
-    return [table_hypotheses(_reference_items(sampler, table, held_out), names, subsets, fitted, seed)]
+    return table_hypotheses(_reference_items(sampler, table, held_out), names, subsets, fitted, seed)
 
 
 def _split_and_fit(sampler: Sampler, seed: int) -> tuple[Ints, TableSampler] | None:
     """Return rows of the reference in random order and a sampler fitted to others; None: no refit, or too few rows."""
-    if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
+    if not isinstance(sampler, TableSampler) or sampler.refit is None:
         return None
-    clusters = sampler.reference.clusters
-    count = len(sampler.reference.values) if clusters is None else len(np.unique(clusters))
+    clusters = sampler.clusters
+    count = sampler.rows if clusters is None else len(np.unique(clusters))
     if count < LEAST_CONTROL_ROWS:
         return None
     known = _fits.setdefault(sampler.conditional, {})
     if seed not in known:
-        held_out, kept = hold_out(len(sampler.reference.values), stream(seed, "control", "rows"), clusters)
+        held_out, kept = hold_out(sampler.rows, stream(seed, "control", "rows"), clusters)
         known[seed] = held_out, sampler.refit(sampler.reference.take(kept))
     return known[seed]
 
@@ -610,7 +587,6 @@ def _weights(hypotheses: Hypotheses, sampler: TableSampler, seed: int, controls:
     """
     from sklearn.linear_model import LogisticRegression
 
-    assert sampler.reference is not None
     inputs = filled(hypotheses.items.block(0, len(hypotheses.items)).astype(np.float64))
     if len(inputs) < LEAST_WEIGHED or len(controls.items) < 2 * LEAST_WEIGHED:
         return None
@@ -620,11 +596,9 @@ def _weights(hypotheses: Hypotheses, sampler: TableSampler, seed: int, controls:
     others = others[rng.permutation(len(others))[:MOST_RANKED]]
     inputs = inputs[rng.permutation(len(inputs))[:MOST_RANKED]]
     rows = sampler.in_data_order(sampler.reference.values[others]).astype(np.float64)
-    both = np.vstack([filled(rows), inputs])
+    both, at = np.vstack([filled(rows), inputs]), controls.items.block(0, len(controls.items)).astype(np.float64)
     middle, sd = both.mean(axis=0), both.std(axis=0)
-    scale = np.where(sd > 0, sd, 1.0)
-    features = np.clip((both - middle) / scale, -5, 5)
-    at = np.clip((filled(controls.items.block(0, len(controls.items)).astype(np.float64)) - middle) / scale, -5, 5)
+    features, at = (np.clip((x - middle) / np.where(sd > 0, sd, 1.0), -5, 5) for x in (both, filled(at)))
     is_input = np.arange(len(both)) >= len(rows)
     weights = np.ones((len(at), len(controls.subset_names)))
     for k, subset in enumerate(controls.subsets):
@@ -640,7 +614,6 @@ def _weights(hypotheses: Hypotheses, sampler: TableSampler, seed: int, controls:
 
 def _reference_items(sampler: TableSampler, table: Table, rows: Ints) -> TableItems:
     """Return rows of the sampler's reference as the model gets those of the data: in their order, with their types."""
-    assert sampler.reference is not None
     values: Array = sampler.in_data_order(sampler.reference.values[rows]).astype(table.values.dtype)
     plain = table.labels is None and table.kinds[0].dtype is None
     return TableItems(values, None if plain else partial(_shown, table, sampler.reference.take(rows)))
@@ -662,7 +635,7 @@ Leverages = list[tuple[Floats, float]]  # of each subset: at each input (n,), an
 def fit_of(hypotheses: Hypotheses) -> Fit | None:
     """Return how well the sampler of a table is known; None: it was not fitted on a reference, as far as is known."""
     sampler = hypotheses.sampler
-    if not isinstance(sampler, TableSampler) or sampler.reference is None:
+    if not isinstance(sampler, TableSampler):
         return None
     inputs = hypotheses.items.block(0, len(hypotheses.items))
     subsets = {block.subset.name: block.subset for block in hypotheses.blocks}
@@ -683,10 +656,8 @@ def _regression_leverages(sampler: TableSampler, inputs: Array, subsets: list[Su
         return [margin] * len(subsets)
     if width > MOST_COLUMNS:  # a regression on so many is known no better than its residual
         return [(np.ones(count), 1.0)] * len(subsets)
-    table = sampler.reference
-    assert table is not None
-    basis = describe(reference_rows(table), np.arange(width))
-    features = basis(table.values.astype(np.float64))
+    basis = describe(reference_rows(sampler.reference), np.arange(width))
+    features = basis(sampler.reference.values.astype(np.float64))
     middle = features.mean(axis=0)
     gram = (features - middle).T @ (features - middle)
     gram[np.diag_indices_from(gram)] += RIDGE * max(float(np.trace(gram)) / max(len(gram), 1), 1e-12)

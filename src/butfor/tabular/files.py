@@ -99,18 +99,6 @@ def _not_utf8(path: Path, what: str) -> InputError:
 VALUE = 16  # bytes of a value in memory, about, while it is read
 
 
-def _check_unpacked(footer: Any, path: Path, what: str) -> None:
-    """Refuse a Parquet file whose footer tells of far more than a file of its size holds."""
-    groups = (footer.row_group(k).total_byte_size for k in range(footer.num_row_groups))
-    size, most = path.stat().st_size, MOST_MEMORY
-    unpacked = max(VALUE * footer.num_rows * footer.num_columns, sum(groups))
-    if unpacked > max(most, TIMES * size):
-        raise InputError(
-            f"the {what} {path} has {size / 1e6:,.1f} MB and would take {unpacked / 1e6:,.0f} MB of memory "
-            f"({footer.num_rows:,} rows, {footer.num_columns:,} columns); give fewer rows at a time, or a DataFrame"
-        )
-
-
 def read_parquet(path: Path, what: str) -> pd.DataFrame:
     """Read a Parquet file: dates as times, decimals as numbers, and pandas' own index where it names each row.
 
@@ -124,8 +112,16 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
         ) from error
     try:
         with open(path, "rb") as file:
-            opened = parquet.ParquetFile(file)
-            _check_unpacked(opened.metadata, path, what)
+            opened, size = parquet.ParquetFile(file), path.stat().st_size
+            footer = opened.metadata  # which may tell of far more than a file of its size holds
+            groups = (footer.row_group(k).total_byte_size for k in range(footer.num_row_groups))
+            unpacked = max(VALUE * footer.num_rows * footer.num_columns, sum(groups))
+            if unpacked > max(MOST_MEMORY, TIMES * size):
+                raise InputError(
+                    f"the {what} {path} has {size / 1e6:,.1f} MB and would take {unpacked / 1e6:,.0f} MB of memory "
+                    f"({footer.num_rows:,} rows, {footer.num_columns:,} columns); give fewer rows at a time, or a "
+                    "DataFrame"
+                )
             table = opened.read()
         if nested := [column for column in table.schema if arrow.types.is_nested(column.type)]:
             name, kind = nested[0].name, nested[0].type
@@ -133,15 +129,10 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
         decimal, number = arrow.types.is_decimal, arrow.float64()
         plain = [column.with_type(number) if decimal(column.type) else column for column in table.schema]
         table = table.cast(arrow.schema(plain, table.schema.metadata))
+        broken = (KeyError, TypeError, ValueError, AttributeError, RecursionError)  # what pandas wrote beside it may be
         try:
             frame: pd.DataFrame = table.to_pandas(date_as_object=False)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            RecursionError,
-        ):  # what pandas wrote beside it is broken
+        except broken:
             frame = table.replace_schema_metadata(None).to_pandas(date_as_object=False)
     except OSError as error:
         reason = error.strerror or one_line(error)
@@ -214,27 +205,11 @@ OF_TEXT = ("startswith", "endswith", "contains", "lower", "upper", "strip")
 METHODS = (*OF_COLUMNS, "str", *OF_TEXT)
 
 
-@dataclass(frozen=True)
-class Expression:
-    """A parsed expression; `quoted` are the names in backticks, in their order."""
-
-    tree: ast.expr
-    quoted: tuple[str, ...]
-
-    def name(self, node: ast.Name) -> str:
-        number = re.fullmatch(r"_quoted_(\d+)_", node.id)
-        return self.quoted[int(number[1])] if number and int(number[1]) < len(self.quoted) else node.id
-
-    @property
-    def names(self) -> set[str]:
-        return {self.name(node) for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-
-
-def parse(text: str) -> Expression:
+def parse(text: str) -> ast.expr:
     """Parse an expression, & and | read as `and` and `or`, as pandas does. Raises ValueError where it is none.
 
-    >>> sorted(parse("age > 40 & `blood group` == 'A'").names)
-    ['age', 'blood group']
+    >>> ast.unparse(parse("age > 40 & `blood group` == 'A'"))
+    "age > 40 and blood group == 'A'"
     """
     if len(text) > LONGEST:
         raise ValueError(f"it has {len(text)} characters, at most {LONGEST} are read")
@@ -258,12 +233,15 @@ def parse(text: str) -> Expression:
         layer = [child for node in layer for child in ast.iter_child_nodes(node)]
     if layer:
         raise ValueError("it is nested too deeply")
-    return Expression(tree, tuple(quoted))
+    for name in (node for node in ast.walk(tree) if isinstance(node, ast.Name)):
+        number = re.fullmatch(r"_quoted_(\d+)_", name.id)
+        if number and int(number[1]) < len(quoted):
+            name.id = quoted[int(number[1])]
+    return tree
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    expression: Expression
     frame: pd.DataFrame
 
     def of(self, node: ast.expr) -> Operand:
@@ -272,7 +250,11 @@ class Evaluation:
             case ast.Constant(value=None | bool() | int() | float() | str()):
                 return node.value
             case ast.Name():
-                return self._column(self.expression.name(node))
+                if node.id in self.frame.columns:
+                    return self.frame[node.id]
+                if node.id in ("index", self.frame.index.name):
+                    return self.frame.index.to_series()
+                raise NameError(f"name {node.id!r} is not defined")
             case ast.List() | ast.Tuple() | ast.Set():
                 return [self.of(one) for one in node.elts]
             case ast.UnaryOp(op=ast.Not() | ast.Invert()):
@@ -284,19 +266,16 @@ class Evaluation:
                 join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
                 return reduce(join, [_truth(self.of(one)) for one in node.values])
             case ast.BinOp(op=op) if type(op) in ARITHMETIC:
-                return _computed(type(op), self.of(node.left), self.of(node.right))
+                left, right = _number(self.of(node.left)), _number(self.of(node.right))
+                if isinstance(op, ast.Pow) and not is_series(left) and not is_series(right):
+                    left, right = float(left), float(right)  # whole numbers would grow without end
+                result = ARITHMETIC[type(op)](left, right)
+                return result if is_series(result) else _number(result)
             case ast.Compare():
                 return self._compared(node)
             case ast.Call(func=ast.Attribute() as function):
                 return self._called(node, function)
         raise TypeError(f"{ast.unparse(node)[:60]} is not allowed here")
-
-    def _column(self, name: str) -> Operand:
-        if name in self.frame.columns:
-            return self.frame[name]
-        if name in ("index", self.frame.index.name):
-            return self.frame.index.to_series()
-        raise NameError(f"name {name!r} is not defined")
 
     def _compared(self, node: ast.Compare) -> Operand:
         parts, left = [], self.of(node.left)
@@ -353,14 +332,6 @@ def _number(value: Operand) -> Operand:
     raise TypeError("only numbers can be computed with")
 
 
-def _computed(op: type[ast.operator], left: Operand, right: Operand) -> Operand:
-    left, right = _number(left), _number(right)
-    if op is ast.Pow and not is_series(left) and not is_series(right):
-        left, right = float(left), float(right)  # whole numbers would grow without end
-    result = ARITHMETIC[op](left, right)
-    return result if is_series(result) else _number(result)
-
-
 def _contains(column: pd.Series[Any], pat: str, case: bool = True, regex: bool = True, **_: object) -> pd.Series[Any]:
     """Return which texts of a column match a pattern, in bounded time; none that are missing."""
     if not isinstance(pat, str):
@@ -390,7 +361,7 @@ def evaluated(frame: pd.DataFrame, expression: str, option: str) -> Bools:
     parsed = _parsed(expression, option)
     advice = f"); the columns are {some(list(frame.columns))}"
     with reworded(f"{option} {expression!r:.200} cannot be evaluated (", advice=advice), np.errstate(all="ignore"):
-        answer = Evaluation(parsed, frame).of(parsed.tree)  # pandas raises a dozen kinds for what may be mistyped
+        answer = Evaluation(frame).of(parsed)  # pandas raises a dozen kinds for what may be mistyped
     if not (is_series(answer) and answer.dtype.kind == "b" and len(answer) == len(frame)):
         raise InputError(
             f'{option} {expression!r:.200} is not true or false for each row; compare something: "age > 40"'
@@ -404,10 +375,10 @@ def names_in(expression: str, option: str = "") -> set[str]:
     >>> sorted(names_in("age > 40 and `blood group`.isin(['A', 'B'])"))
     ['age', 'blood group']
     """
-    return _parsed(expression, option).names
+    return {node.id for node in ast.walk(_parsed(expression, option)) if isinstance(node, ast.Name)}
 
 
-def _parsed(expression: str, option: str) -> Expression:
+def _parsed(expression: str, option: str) -> ast.expr:
     try:
         parsed = parse(expression)
     except ValueError as error:
@@ -415,9 +386,8 @@ def _parsed(expression: str, option: str) -> Expression:
             f"{option} {expression!r:.200} is not an expression; write it like \"age > 40 and group == 'b'\", names "
             "with spaces in `backticks`"
         ) from error
-    nodes = [node for node in ast.walk(parsed.tree) if isinstance(node, ast.Attribute)]
-    odd = [node.attr for node in nodes if node.attr not in METHODS]
-    if odd:
+    attributes = [node.attr for node in ast.walk(parsed) if isinstance(node, ast.Attribute)]
+    if odd := [name for name in attributes if name not in METHODS]:
         raise InputError(
             f"{option} {expression!r:.200} uses .{odd[0]}; only {', '.join(METHODS)} may be called on a column"
         )
@@ -618,15 +588,9 @@ class Tables:
 
 def read_tables(request: TableRequest) -> Tables:
     """Read, split and trim the tables of a request. What was decided for the person is warned of."""
-    frames = {request.what: read_table(request.data, request.what)}
-    same = request.reference is None or (
-        request.reference_where is not None
-        and request.reference.exists()
-        and request.data.exists()
-        and request.reference.samefile(request.data)
-    )
-    if not same:
-        frames["reference"] = read_table(request.reference, "reference")  # type: ignore[arg-type]
+    frames, path = {request.what: read_table(request.data, request.what)}, request.reference
+    if path is not None and not (request.reference_where is not None and path.exists() and path.samefile(request.data)):
+        frames["reference"] = read_table(path, "reference")
     everywhere = dict.fromkeys(name for frame in frames.values() for name in frame.columns)
     dates = listed(request.dates, everywhere, "--dates: ")
     for name in dates:
@@ -636,14 +600,17 @@ def read_tables(request: TableRequest) -> Tables:
     every, other = frames[request.what], frames.get("reference")
     picked, compared = _split(every, other, request)
     data, reference = every[picked], (every if other is None else other)[compared]
-    _check_known([request.index] if request.index not in (None, data.index.name) else [], data, "--index: ")
+    if request.index not in (None, data.index.name):
+        _check_known([request.index], data, "--index: ")
     labels: list[list[Any] | None] = []
-    for column, option in ((request.truth, request.truth_option), (request.clusters, "--clusters")):
-        _check_known([] if column is None else [column], data, f"{option}: ")
-        labels.append(None if column is None else list(data[column].tolist()))
-    grouped = request.reference_groups
-    _check_known([] if grouped is None else [grouped], reference, "--reference-groups: ", "reference")
-    labels.append(None if grouped is None else list(reference[grouped].tolist()))
+    for column, option, frame, what in (
+        (request.truth, request.truth_option, data, "data"),
+        (request.clusters, "--clusters", data, "data"),
+        (request.reference_groups, "--reference-groups", reference, "reference"),
+    ):
+        if column is not None:
+            _check_known([column], frame, f"{option}: ", what)
+        labels.append(None if column is None else frame[column].tolist())
     columns = _model_columns(data, reference, request)
     where = f" where {request.reference_where}" if request.reference_where else ""
     sources = {
@@ -665,8 +632,14 @@ def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest
     compared, picked = np.ones(len(source), bool), np.ones(len(data), bool)
     if request.reference_where is not None:
         compared = matches(source, request.reference_where, "--reference-where")
-    if request.hold_out is not None:
-        return _held_out(compared, request.hold_out, request.seed)
+    if (share := request.hold_out) is not None:
+        if not 0 < share < 1:
+            raise InputError(f"--hold-out must lie strictly between 0 and 1, got {share:g}; 0.2 is a good choice")
+        order = stream(request.seed, "hold-out").permutation(np.flatnonzero(compared))
+        picked = np.isin(np.arange(len(compared)), order[: round(share * len(order))])
+        if picked.sum() in (0, len(order)):
+            raise InputError(f"--hold-out {share:g} of {len(order)} rows leaves none on one side; give more rows")
+        return picked, compared & ~picked
     if request.data_where is not None:
         picked = matches(data, request.data_where, f"--{request.what.split()[0]}-where")
     if other is not None:
@@ -685,18 +658,6 @@ def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest
             stacklevel=2,
         )
     return picked, compared
-
-
-def _held_out(rows: Bools, share: float, seed: int) -> tuple[Bools, Bools]:
-    """Return a share of the rows at random, and the others."""
-    if not 0 < share < 1:
-        raise InputError(f"--hold-out must lie strictly between 0 and 1, got {share:g}; 0.2 is a good choice")
-    order = stream(seed, "hold-out").permutation(np.flatnonzero(rows))
-    held_out = np.zeros(len(rows), bool)
-    held_out[order[: round(share * len(order))]] = True
-    if held_out.sum() in (0, len(order)):
-        raise InputError(f"--hold-out {share:g} of {len(order)} rows leaves none on one side; give more rows")
-    return held_out, rows & ~held_out
 
 
 def _model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest) -> list[str]:
@@ -741,7 +702,6 @@ def _check_known(names: Sequence[str], frame: pd.DataFrame, where: str, what: st
 
 
 def _named_rows(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
-    """Return the rows under the names that a column gives them."""
     if index is None or index == data.index.name:
         return data
     names = data[index]

@@ -9,7 +9,7 @@ import numpy as np
 
 from butfor.streams import stream
 from butfor.tabular.donors import Description, ReferenceRows, describe, donate, rows_of
-from butfor.tabular.splice import TableSampler, fitted
+from butfor.tabular.splice import TableSampler
 from butfor.types import Array, InputError, Ints, Subset, whole
 
 LEAF = 30  # more donors reach smaller p-values, fewer are more alike: from here on neither gains
@@ -117,7 +117,7 @@ def forest(reference: object, *, trees: int = 50, leaf: int | None = None, seed:
             f"the reference has {len(rows)} rows; a forest with leaves of {leaf} needs at least {4 * leaf}: give more "
             "rows, or a smaller leaf"
         )
-    return fitted(conditional, "forest", table)
+    return TableSampler(conditional, "forest", table)
 
 
 def _features(description: Description, rows: Array) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from butfor.tabular.donors import ColumnDistribution, StepMass, lower_ends, round_limits, upper_ends
-from butfor.tabular.splice import ConditionalCache, TableSampler, fitted
+from butfor.tabular.splice import ConditionalCache, TableSampler
 from butfor.tabular.table import constant, numbers_of
 from butfor.types import Array, Floats, Ints, Subset
 
@@ -144,7 +144,7 @@ def gaussian(reference: object) -> TableSampler:
     if flat.any():
         column = int(np.flatnonzero(flat)[0])
         raise constant(table.columns[column], values[0, column], "a Gaussian")
-    return fitted(fit(values), "gaussian", table)
+    return TableSampler(fit(values), "gaussian", table)
 
 
 def fit(values: Floats) -> Gaussian:

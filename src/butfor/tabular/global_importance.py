@@ -181,8 +181,8 @@ def global_importance(
     table, fitted = bind_sampler(X, X if sampler is None else sampler, reference_groups=reference_groups)
     tested = column_subsets(table, subsets)
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    if isinstance(fitted, TableSampler) and fitted.reference is not None:
-        values = fitted.in_data_order(fitted.reference.values)
+    if isinstance(fitted, TableSampler):
+        values = fitted.reference_values
         if subsets is None:
             tested += told_groups(replace(table, values=values))
         if fitted.clusters is not None and np.array_equal(values, table.values, equal_nan=True):
@@ -264,7 +264,12 @@ def _importance(
         hypotheses, plan = task.hypotheses, _plan(task, measured, seen)
         if plan.inside.rows:
             meter.count(plan.inside.rows, plan.inside.rows, 0)
-        warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(hypotheses.subset_names))
+        warned, subsets = list[Note](), len(hypotheses.subset_names)
+        needed = passes_needed(settings.rule, settings.alpha, subsets)
+        if 0 < plan.passes < needed:
+            values = {"passes": plan.passes, "least": plan.passes + 1, "rule": settings.rule, "subsets": subsets}
+            warned.append(Note("passes-limit", "limit", {**values, "alpha": settings.alpha, "needed": needed}))
+            warn_user(str(warned[0]), ReachWarning)
         memory, failed = remembering(hypotheses, seen.outputs), dict[int, str]()
         evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
         evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
@@ -284,11 +289,8 @@ def _record(
 ) -> RunRecord:
     hypotheses, sampler, outcomes = task.hypotheses, task.hypotheses.sampler, plan.inside.outcomes
     table, fitted = task.table, sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
-    if isinstance(fitted, TableSampler) and fitted.reference is not None:  # columns that repeat each other there
-        table = replace(table, values=fitted.in_data_order(fitted.reference.values))
-    checked = None
-    if check is not None:
-        checked = CheckRecord(check.subset_names, tuple(map(str, check.verdicts)), check.ok, check.sentence)
+    if isinstance(fitted, TableSampler):  # columns that repeat each other in its reference
+        table = replace(table, values=fitted.reference_values)
     importance = ImportanceRecord(
         inputs=len(hypotheses.items),
         passes=passes,
@@ -297,7 +299,7 @@ def _record(
         classes=described.pop("classes", ()),
         stand_ins=tuple(map(tuple, stand_ins(table))),
         why=str(sampler.why) if isinstance(sampler, TableSampler | CrossFitted) and sampler.why else None,
-        check=checked,
+        check=None if check is None else CheckRecord(check.subset_names, check.verdicts, check.ok, check.sentence),
     )
     return RunRecord(
         draws=plan.draws,
@@ -314,10 +316,7 @@ def _record(
 
 
 def _checked(task: ImportanceRun, measured: Measured, meter: Meter) -> tuple[ImportanceRun, SamplerCheck | None]:
-    """Check a fitted sampler on rows that it has not seen: with labels those of the data.
-
-    Returns the run with other samplers for the subsets on which `residual` fails and one of them does not.
-    """
+    """Check a fitted sampler on rows it has not seen; return the run with rivals for subsets on which it fails."""
     sampler, seed, subsets = task.hypotheses.sampler, task.settings.seed, task.hypotheses.subsets
     if not task.check or not isinstance(sampler, TableSampler | CrossFitted):
         return task, None
@@ -347,9 +346,10 @@ def _replaced(task: ImportanceRun, sampler: CrossFitted, check: SamplerCheck) ->
     checks, verdicts, others = list(check.checks), list(check.verdicts), dict[str, CrossFitted]()
     for make in RIVALS if rejected and sampler.fits[0].name == "residual" else ():
         try:
-            rival = sampler.refitted(make)
+            fits = tuple(replace(make(fit.reference), order=fit.order) for fit in sampler.fits)
         except InputError:  # too few rows for it
             continue
+        rival = CrossFitted(fits, sampler.table, sampler.folds)
         judged = check_on(rival, task.table, rejected, task.settings.seed)
         assert judged is not None  # there are as many rows as before
         for name, verdict, one in zip(judged.subset_names, judged.verdicts, judged.checks, strict=True):
@@ -360,9 +360,6 @@ def _replaced(task: ImportanceRun, sampler: CrossFitted, check: SamplerCheck) ->
     return replace(sampler, others=others), replace(check, checks=tuple(checks), verdicts=tuple(verdicts))
 
 
-UNREAD = ReadModel()
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """The test of the subsets; effects come from draws of their own where the test gives none."""
@@ -371,7 +368,7 @@ class Plan:
     draws: int
     passes: int  # 0: by Student's t
     fit: FitKind
-    inside: ReadModel = UNREAD
+    inside: ReadModel = field(default_factory=ReadModel)
 
 
 def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
@@ -379,7 +376,7 @@ def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
     hypotheses, settings, measure = task.hypotheses, task.settings, measured.measure
     draws = settings.draws_for(hypotheses.size)
     crossed, test = isinstance(hypotheses.sampler, CrossFitted), measured.described["test"]
-    fitted = crossed or (isinstance(hypotheses.sampler, TableSampler) and hypotheses.sampler.reference is not None)
+    fitted = crossed or isinstance(hypotheses.sampler, TableSampler)
     if fitted and test == "contrast" and len(np.unique(task.alike)) >= LEAST_INPUTS:  # a mean is nearly normal
         draws = max(draws, LEAST_DRAWS)
         fit = fit_of(hypotheses)
@@ -390,7 +387,7 @@ def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
                 f"least {features_LEAST_ROWS}, or a sampler of your own that is right"
             )
         fit = replace(fit, mean_leverage=np.maximum(fit.mean_leverage, 1 / fit.rows))  # a mean of m rows at the least
-        inside = UNREAD if task.read_model is None else task.read_model(task.wrapped.call, seen.outputs)
+        inside = ReadModel() if task.read_model is None else task.read_model(task.wrapped.call, seen.outputs)
         outcomes = inside.outcomes
         if outcomes is not None:
             inside = replace(inside, notes=(Note("exact-means", "info"),))
@@ -409,7 +406,7 @@ def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
         kind = "reference alone" if test == "holdout" else "taken as right"
     if not fitted or score is None:
         return Plan(lambda made: (randomise(hypotheses, made, measure, draws, passes), None), draws, passes, kind)
-    rest = LabelRest(task.table, hypotheses.subsets)
+    rest = label_rest(task.table, hypotheses.subsets)
     others = hypotheses.sampler.others if isinstance(hypotheses.sampler, CrossFitted) else {}
     gated = np.isin(hypotheses.subset_names, list(others))
 
@@ -448,8 +445,7 @@ def _measured(X: object, y: object, loss: Loss | None, settings: Settings, seen:
     if y is None:
         return _contrast(loss, settings, seen, wrapped)
     for name in ("target", "link", "alternative"):
-        value = vars(settings)[name]
-        if value is not None:
+        if (value := vars(settings)[name]) is not None:
             raise InputError(f"{name} is for the contrast without labels, got {name}={value!r} with y; drop it")
     return _holdout(_aligned(y, X, len(seen.outputs)), loss, seen, wrapped)
 
@@ -485,17 +481,22 @@ def _aligned(y: object, X: object, count: int) -> Array:
 def _holdout(y: Array, loss: Loss | None, seen: Probe, wrapped: Wrapped) -> Measured:
     observed, outputs = seen.outputs, seen.outputs.shape[1]
     name = ("squared" if outputs == 1 else "log") if loss is None else loss
-    if not callable(name):
-        one_of("loss", name, ("squared", "log"))
     measured: LossFunction
     score: LabelScore | None = None
     if callable(name):
         measured = user_loss(name, y)
-    elif name == "log":
-        classes = _class_labels(y, wrapped, observed)
-        score = log_score(classes, outputs)
+    elif name == "log":  # a single output is the probability of label 1
+        if observed.min() < 0 or observed.max() > 1 or (outputs > 1 and np.abs(observed.sum(axis=1) - 1).max() > 1e-3):
+            raise InputError("loss='log' needs class probabilities, the outputs are none; give a function as loss=")
+        known = (0, 1) if outputs == 1 else (wrapped.classes or tuple(range(outputs)))
+        position = {label: k for k, label in enumerate(known)}
+        strange = [label for label in y.tolist() if isinstance(label, list) or label not in position]
+        if strange:
+            raise InputError(f"y has the label {strange[0]!r}, which the model does not know; it has {list(known[:8])}")
+        score = log_score(np.array([position[label] for label in y.tolist()]), outputs)
         measured = score.losses
     else:
+        one_of("loss", name, ("squared", "log"))
         if outputs != 1:
             raise InputError(f"loss='squared' needs a model with one output, this one has {outputs}; use loss='log'")
         if y.ndim != 1 or y.dtype.kind not in "fiub":
@@ -508,20 +509,6 @@ def _holdout(y: Array, loss: Loss | None, seen: Probe, wrapped: Wrapped) -> Meas
         raise InputError("loss gives a row another value when other rows are left out; it must look at each row alone")
     described = {"test": "holdout", "loss": name_of(name) if callable(name) else name}
     return Measured(holdout(measured, seen.rounding), described, score)
-
-
-def _class_labels(y: Array, wrapped: Wrapped, observed: Floats) -> Ints:
-    """Return labels as positions of the model's outputs; a single output is the probability of label 1."""
-    outputs = observed.shape[1]
-    if observed.min() < 0 or observed.max() > 1 or (outputs > 1 and np.abs(observed.sum(axis=1) - 1).max() > 1e-3):
-        raise InputError("loss='log' needs class probabilities, the outputs are none; give a function as loss=")
-    known = (0, 1) if outputs == 1 else (wrapped.classes or tuple(range(outputs)))
-    position = {label: k for k, label in enumerate(known)}
-    labels = y.tolist()
-    strange = next((label for label in labels if isinstance(label, list) or label not in position), None)
-    if strange is not None:
-        raise InputError(f"y has the label {strange!r}, which the model does not know; it has {list(known[:8])}")
-    return np.array([position[label] for label in labels])
 
 
 def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
@@ -541,16 +528,6 @@ def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapp
         labels = [k if wrapped.classes is None else wrapped.classes[k] for k in called]
         described["classes"] = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     return Measured(contrast(aim, link, seen.rounding, direction), described)
-
-
-def _warn_of_reach(passes: int, settings: Settings, subsets: int) -> list[Note]:
-    needed = passes_needed(settings.rule, settings.alpha, subsets)
-    if passes >= needed:
-        return []
-    values = {"passes": passes, "least": passes + 1, "rule": settings.rule, "subsets": subsets}
-    note = Note("passes-limit", "limit", {**values, "alpha": settings.alpha, "needed": needed})
-    warn_user(str(note), ReachWarning)
-    return [note]
 
 
 LEAST_DRAWS = 32  # of each input
@@ -580,21 +557,16 @@ def _student(
 
 def _off(task: ImportanceRun, evaluator: Evaluator, draws: int, outcomes: Outcomes | None) -> Floats | None:
     """Return how far rows that their samplers have not seen are from their draws on average (S,); None: no rows."""
-    gains = []
     sampler, subsets, seed = task.hypotheses.sampler, task.hypotheses.subsets, task.settings.seed
-    for hypotheses in held_out_hypotheses(sampler, task.table, subsets, seed):
-        names = hypotheses.input_names
-        seen = probe(
-            evaluator.direct,
-            hypotheses.items,
-            evaluator.batch_rows,
-            lambda row, names=names: f"row {names[row]!r} of the reference",  # type: ignore[misc]
-        )
-        evaluator.counter.count_evaluated(seen.rows)
-        apart = replace(evaluator, memory=None, failed={})  # hypotheses of its own
-        measure = _contrast(None, task.settings, seen, task.wrapped).measure
-        gains.append(deviations(hypotheses, apart, measure, draws, outcomes).gain)
-    return np.concatenate(gains).mean(axis=0) if gains else None
+    held_out = held_out_hypotheses(sampler, task.table, subsets, seed)
+    if held_out is None:
+        return None
+    names, size = held_out.input_names, evaluator.batch_rows
+    seen = probe(evaluator.direct, held_out.items, size, lambda row: f"row {names[row]!r} of the reference")
+    evaluator.counter.count_evaluated(seen.rows)
+    apart = replace(evaluator, memory=None, failed={})  # hypotheses of its own
+    measure = _contrast(None, task.settings, seen, task.wrapped).measure
+    return np.asarray(deviations(held_out, apart, measure, draws, outcomes).gain.mean(axis=0))
 
 
 def one_sided(p: Floats, effect: Floats, alternative: Alternative) -> Floats:
@@ -630,13 +602,6 @@ class CrossFitted:
         others = "".join(f"; {name!r}: {other.fits[0].name}" for name, other in self.others.items())
         return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds{others})"
 
-    def refitted(self, make: Callable[[Table], TableSampler]) -> CrossFitted:
-        fits = []
-        for fit in self.fits:
-            assert fit.reference is not None
-            fits.append(replace(make(fit.reference), order=fit.order, kinds=fit.kinds))
-        return CrossFitted(tuple(fits), self.table, self.folds)
-
     @property
     def why(self) -> Note | None:
         return self.fits[0].why
@@ -647,7 +612,7 @@ class CrossFitted:
 
     @cached_property
     def _fold_of(self) -> dict[bytes, int]:
-        return {key: int(fold) for key, fold in zip(_keys(self.table.values), self.folds, strict=True)}
+        return dict(zip(_keys(self.table.values), self.folds.tolist(), strict=True))
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)
@@ -673,7 +638,6 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
     data stand in the reference, they leave it.
     """
     reference = sampler.reference
-    assert reference is not None
     assert sampler.refit is not None
     data = sampler.in_reference_order(table.values).astype(reference.values.dtype)
     kept = ~_repeated(reference.values, data)
@@ -704,8 +668,7 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
         pooled = replace(reference, values=values, index=tuple(range(len(values))), row_labels=None)
         if reference.clusters is not None:
             pooled = replace(pooled, clusters=np.concatenate([reference.clusters[kept], alike[folds != fold]]))
-        fitted = sampler.refit(pooled)
-        fits.append(replace(fitted, order=sampler.order, kinds=sampler.kinds, why=sampler.why))
+        fits.append(replace(sampler.refit(pooled), order=sampler.order, why=sampler.why))
     return CrossFitted(tuple(fits), table, folds)
 
 
@@ -730,34 +693,26 @@ def check_on(
     sampler: TableSampler | CrossFitted, table: Table, subsets: Sequence[Subset], seed: int
 ) -> SamplerCheck | None:
     """Check a sampler on rows that it has not seen; None with too few of them."""
-    count = len(table.values)
-    if count < LEAST_CHECKED:
+    if len(table.values) < LEAST_CHECKED:
         return None
-    rows = np.sort(stream(seed, "holdout", "check").permutation(count)[:MOST_CHECKED])
+    rows = np.sort(stream(seed, "holdout", "check").permutation(len(table.values))[:MOST_CHECKED])
     picked = np.sort(stream(seed, "holdout", "subsets").permutation(len(subsets))[:MOST_SUBSETS])
     checked = [subsets[k] for k in picked]
     check = check_table(sampler, table.show(table.values[rows], rows), subsets=checked, draws=CHECK_DRAWS, seed=seed)
-    if isinstance(sampler, CrossFitted):
-        faults = _conditional_faults(sampler, table, rows, checked, seed)
-        pairs = zip(faults, check.verdicts, strict=True)
-        check = replace(check, verdicts=tuple("off-manifold" if wrong else verdict for wrong, verdict in pairs))
+    if isinstance(sampler, CrossFitted):  # do the other columns predict ranks among draws?
+        # Each row is left out of its own fit only, as in leave-one-out: the check sees less, since it counts the error
+        # of one fit that all rows share.
+        items, every = replace(items_of(table), values=table.values[rows]), np.arange(len(rows))
+        ranked = partial(draw_ranks, table_hypotheses(items, rows.tolist(), checked, sampler, seed))
+        values = table.values[rows].astype(np.float64)
+        right = conditional_faults(values, checked, lambda one: (every, ranked(one)), seed).calibrated
+        pairs = zip(right, check.verdicts, strict=True)
+        check = replace(check, verdicts=tuple(verdict if fine else "off-manifold" for fine, verdict in pairs))
     left_out = tuple(subsets[k].name for k in np.setdiff1d(np.arange(len(subsets)), picked))
     if not left_out:
         return check
     note = Note("check-subsets", "info", {"checked": len(checked), "subsets": len(subsets)})
     return replace(check, left_out=left_out, notes=(*check.notes, note))
-
-
-def _conditional_faults(sampler: CrossFitted, table: Table, rows: Ints, subsets: Sequence[Subset], seed: int) -> Bools:
-    """Return the subsets (S,) whose ranks among their draws the other columns predict.
-
-    Each row is left out of its own fit only, as in leave-one-out: the check sees less, since it counts the error of one
-    fit that all rows share.
-    """
-    items = replace(items_of(table), values=table.values[rows])
-    hypotheses = table_hypotheses(items, rows.tolist(), subsets, sampler, seed)
-    every, values = np.arange(len(rows)), table.values[rows].astype(np.float64)
-    return ~conditional_faults(values, subsets, lambda one: (every, draw_ranks(hypotheses, one)), seed).calibrated
 
 
 def check_on_reference(
@@ -766,43 +721,35 @@ def check_on_reference(
     """Check a sampler on rows of its own reference, each redrawn by a fit without it; shown as `table` is."""
     import pandas as pd
 
-    if isinstance(sampler, CrossFitted) or sampler.reference is None or sampler.refit is None:
-        return None
-    count = len(sampler.reference.values)
-    if count < LEAST_CHECKED:
+    if isinstance(sampler, CrossFitted) or sampler.refit is None or sampler.rows < LEAST_CHECKED:
         return None
     rows = replace(
         table,
-        values=sampler.in_data_order(sampler.reference.values).astype(table.values.dtype),
-        index=tuple(range(count)),
-        row_labels=None if table.labels is None else pd.RangeIndex(count),
+        values=sampler.reference_values.astype(table.values.dtype),
+        index=tuple(range(sampler.rows)),
+        row_labels=None if table.labels is None else pd.RangeIndex(sampler.rows),
     )
     alike = np.unique(rows.values, axis=0, return_inverse=True)[1].reshape(-1)
     return check_on(cross_fitted(sampler, rows, alike, len(subsets), seed), rows, subsets, seed)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelRest:
-    """Residuals of labels regressed on predictions and on the rest of each row (ridge, splines)."""
+def label_rest(table: Table, subsets: Sequence[Subset]) -> Callable[[int, Floats, Floats], Floats]:
+    """Return how labels are freed of predictions and of the rest of each row: by ridge regression, on splines."""
+    design = Design(reference_rows(table))
 
-    table: Table
-    subsets: Sequence[Subset]
-
-    @cached_property
-    def _design(self) -> Design:
-        return Design(reference_rows(self.table))
-
-    def __call__(self, subset: int, left: Floats, predicted: Floats) -> Floats:
+    def residuals(subset: int, left: Floats, predicted: Floats) -> Floats:
         """Return the residuals (n, C) of labels less predictions, (n, C) both; it never sees the subset's columns."""
         count = len(left)
         scaled = [(column - column.mean()) / (float(column.std()) or 1.0) for column in predicted.T]
-        _, rest = self._design.rows.parts(self.subsets[subset])
-        form = self._design.forms(rest, count)[-1]
-        features, _ = self._design.reference(rest, form, np.arange(count))
+        _, rest = design.rows.parts(subsets[subset])
+        form = design.forms(rest, count)[-1]
+        features, _ = design.reference(rest, form, np.arange(count))
         regressions = ridge(np.column_stack([features, *scaled]))
-        residuals = np.empty_like(left)
+        freed = np.empty_like(left)
         for k, wanted in enumerate(left.T):
             penalty = np.array([best_penalty(regressions, wanted)])
             missed, leverage = (part[:, 0] for part in regressions.left_out(wanted[:, None], penalty))
-            residuals[:, k] = missed * (1 - leverage)
-        return residuals
+            freed[:, k] = missed * (1 - leverage)
+        return freed
+
+    return residuals

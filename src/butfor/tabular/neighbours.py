@@ -17,7 +17,7 @@ from butfor.tabular.donors import (
     rows_as_donors,
     rows_of,
 )
-from butfor.tabular.splice import RowCache, TableSampler, fitted
+from butfor.tabular.splice import RowCache, TableSampler
 from butfor.types import Array, Floats, InputError, Ints, Subset
 
 FEWEST, MOST = 20, 200  # neighbours: a tenth of the rows, but no fewer and no more
@@ -72,9 +72,8 @@ class Neighbours:
         return distribution
 
     def _near(self, inputs: Array, subset: Subset) -> Ints:  # (n, donors)
-        size = len(self.rows)
         if self.rows.is_all(subset) or not len(inputs):  # no other column: every row is as near
-            return np.broadcast_to(np.arange(size), (len(inputs), size))
+            return self.rows.all_for(inputs)
         targets, rest = self.rows.parts(subset)
         key = tuple(targets.tolist())
         if key not in self.trees:
@@ -118,4 +117,4 @@ def neighbours(reference: object, *, k: int | None = None) -> TableSampler:
         k = min(max(FEWEST, min(len(rows) // 10, MOST)), len(rows))
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= len(rows):
         raise InputError(f"k must be a whole number between 1 and the {len(rows)} rows of the reference, got {k!r}")
-    return fitted(Neighbours(rows, int(k)), "neighbours", table, f", k={k}")
+    return TableSampler(Neighbours(rows, int(k)), "neighbours", table, f", k={k}")

@@ -21,10 +21,7 @@ Values = Callable[[Array, Subset, int, np.random.Generator], Array]
 
 
 class Conditional(Protocol):
-    """The conditional distribution of any columns given the others: draws the new columns only.
-
-    What it can do beyond drawing is in `evaluation.samplers`; its tags are attributes.
-    """
+    """Draws any columns given the others; what else it can do is in `evaluation.samplers`, its tags are attributes."""
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array: ...
 
@@ -54,13 +51,10 @@ class TableSampler:
 
     conditional: Conditional
     name: str
-    columns: tuple[str, ...]
-    kinds: ColumnTypes | None  # None: an array, whose columns have no names
-    rows: int  # of the reference
+    reference: Table  # what it was fitted on
     options: str = ""  # shown behind the name
     why: Note | None = None  # this sampler and no other
     order: tuple[str, ...] | None = None  # of the data's columns; None: that of the reference
-    reference: Table | None = None  # what it was fitted on
     refit: Callable[[Table], TableSampler] | None = None  # to other rows of the same kind
 
     def __repr__(self) -> str:
@@ -75,9 +69,21 @@ class TableSampler:
         return replace(known, floor=floor, assumes=assumes)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        return self.reference.columns
+
+    @cached_property
+    def kinds(self) -> ColumnTypes | None:
+        return self.reference.named_kinds
+
+    @property
+    def rows(self) -> int:
+        return len(self.reference.values)
+
+    @property
     def clusters(self) -> Ints | None:
         """The clusters of the reference's rows (m,); None: all are independent."""
-        return None if self.reference is None else self.reference.clusters
+        return self.reference.clusters
 
     @cached_property
     def copies(self) -> float:
@@ -86,8 +92,6 @@ class TableSampler:
         Copies of a row (oversampling, a bootstrap) tell nothing new, and rows of one cluster little: Kish's effective
         size is (sum c)^2 / sum c^2 for counts c. Rows whose columns all have few values may be equal by chance.
         """
-        if self.reference is None:
-            return 1.0
         rows, clusters = self.reference.values, self.clusters
         counts = np.unique(rows if clusters is None else clusters, axis=0, return_counts=True)[1]
         by_chance = len(counts) < 10 or not any(2 * len(np.unique(column)) >= len(counts) for column in rows.T)
@@ -95,7 +99,7 @@ class TableSampler:
 
     def grouped(self, groups: object) -> TableSampler:
         """Return the sampler fitted anew, to the same reference with a label for each row: equal ones are a cluster."""
-        if self.refit is None or self.reference is None:
+        if self.refit is None:
             raise InputError(f"reference_groups is for the sampler residual, the default; {self.name} does not know it")
         return replace(self.refit(clustered(self.reference, groups)), why=self.why)
 
@@ -133,6 +137,11 @@ class TableSampler:
     def in_data_order(self, rows: Array) -> Array:
         return rows if self.order is None else rows[:, self._positions[1]]
 
+    @property
+    def reference_values(self) -> Array:
+        """The rows of the reference (m, d), columns in the order of the data."""
+        return self.in_data_order(self.reference.values)
+
     def in_reference(self, subset: Subset) -> Subset:
         return subset if self.order is None else Subset(subset.name, self._positions[1][subset.index])
 
@@ -159,8 +168,7 @@ class TableSampler:
         return bool(self._delegate("lists", subset))
 
     def support(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
-        values, mass = self._delegate("support", subset, inputs)
-        return values, mass
+        return self._delegate("support", subset, inputs)  # type: ignore[no-any-return]
 
     def cdf(self, subset: Subset) -> Callable[..., Any] | None:
         distribution = self._delegate("cdf", subset) if len(subset.index) == 1 else None
@@ -169,17 +177,14 @@ class TableSampler:
         return lambda inputs, cuts, starts: distribution(self.in_reference_order(inputs), cuts, starts)
 
     def n_donors(self, subset: Subset) -> int | None:
-        count: int | None = self._delegate("n_donors", subset)
-        return count
+        return self._delegate("n_donors", subset)  # type: ignore[no-any-return]
 
     def donors(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
-        values, mass = self._delegate("donors", subset, inputs)
-        return values, mass
+        return self._delegate("donors", subset, inputs)  # type: ignore[no-any-return]
 
     def held_out_ranks(self, subset: Subset) -> tuple[Ints, Floats] | None:
         """Return reference rows, and ranks of the subset's columns among draws of fits without them; None: unknown."""
-        known: tuple[Ints, Floats] | None = self._delegate("held_out_ranks", subset)
-        return known
+        return self._delegate("held_out_ranks", subset)  # type: ignore[no-any-return]
 
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
         """Return why this sampler was taken, and what the conditional says of the inputs."""
@@ -188,20 +193,6 @@ class TableSampler:
             return why
         values = self.in_reference_order(as_table(inputs, "data", like=self.kinds).values)
         return [*why, *notes(values, [self.in_reference(subset) for subset in subsets], seed)]
-
-
-def fitted(
-    conditional: Conditional,
-    name: str,
-    table: Table,
-    options: str = "",
-    refit: Callable[[Table], TableSampler] | None = None,
-) -> TableSampler:
-    """Return the sampler of a conditional that was fitted on this reference; `refit` fits one to other rows."""
-    rows = len(table.values)
-    return TableSampler(
-        conditional, name, table.columns, table.named_kinds, rows, options, reference=table, refit=refit
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +242,7 @@ def from_values(values: Values, reference: object = None) -> FromValues | TableS
     (3, 2)
     """
     made = FromValues(values)
-    return made if reference is None else fitted(made, name_of(values), as_table(reference, "reference"))
+    return made if reference is None else TableSampler(made, name_of(values), as_table(reference, "reference"))
 
 
 def bind_sampler(
@@ -366,7 +357,6 @@ class Checked:
         return self.sampler.support(self.table.show(inputs.copy()), subset)  # type: ignore
 
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
-        """Return what it says of a run, a note or a sentence each."""
         notes = method(self.sampler, "notes")
         return [] if notes is None else [as_note(note) for note in notes(inputs, subsets, seed)]
 
@@ -416,7 +406,6 @@ def _as_in_data(columns: Sequence[Any], given: Sequence[Any]) -> list[Any]:
 
 
 def _reordered(call: Model, columns: Sequence[str], batch: Batch) -> Any:
-    """Call a model on a frame whose columns stand in another order."""
     return call(batch[list(columns)])
 
 

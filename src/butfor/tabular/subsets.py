@@ -356,23 +356,20 @@ def named_tree(table: Table, given: Mapping[object, object]) -> ColumnTree:
     subsets: list[Subset] = []
     resolution, parent = list[int](), list[int]()
 
-    def add(name: str, columns: list[int], level: int, above: int) -> int:
-        subsets.append(Subset(name, np.array(sorted(columns))))
-        resolution.append(level)
-        parent.append(above)
-        return len(subsets) - 1
-
     def grow(branch: Mapping[object, object], level: int, above: int) -> None:
         for name, inner in branch.items():
-            position = add(str(name), _leaves(table, inner), level, above)
+            subsets.append(Subset(str(name), np.array(sorted(_leaves(table, inner)))))
+            resolution.append(level)
+            parent.append(above)
             if isinstance(inner, Mapping) and len(inner) > 1:
-                grow(inner, level + 1, position)
+                grow(inner, level + 1, len(subsets) - 1)
 
     if not given:
         raise InputError("subsets is an empty mapping; name at least one group of columns")
-    everything = _leaves(table, given)
-    complete = len(everything) == len(table.columns) and len(given) > 1
-    grow(given, 1, add(ALL, everything, 0, -1) if complete else -1)
+    if len(_leaves(table, given)) == len(table.columns) and len(given) > 1:
+        grow({ALL: given}, 0, -1)
+    else:
+        grow(given, 1, -1)
     return ColumnTree(unique(subsets), np.array(resolution), np.array(parent))
 
 

@@ -204,9 +204,6 @@ class Table:
         """The type of each column, by name; None for an array, whose columns have no names of their own."""
         return None if self.labels is None else dict(zip(self.columns, self.kinds, strict=True))
 
-    def has(self, *kinds: str) -> list[str]:
-        return [name for name, column in zip(self.columns, self.kinds, strict=True) if column.kind in kinds]
-
 
 def clustered(table: Table, groups: object, name: str = "reference_groups") -> Table:
     """Return a reference with the clusters of its rows, from a label for each; `name` is the keyword."""
@@ -373,7 +370,7 @@ def check_complete(table: Table, what: str, *, missing: bool = False) -> None:
 def numbers_of(reference: object, sampler: str) -> Table:
     """Return two rows or more of numbers, none missing, as `sampler` ("a Gaussian" in errors) computes with them."""
     table = as_table(reference, "reference")
-    if categories := table.has("category"):
+    if categories := [name for name, one in zip(table.columns, table.kinds, strict=True) if one.kind == "category"]:
         raise InputError(
             f"column {categories[0]!r} of the reference holds categories, which {sampler} cannot redraw; use "
             "butfor.tabular.forest or neighbours, or give the reference itself in place of a sampler"
@@ -385,7 +382,6 @@ def numbers_of(reference: object, sampler: str) -> Table:
 
 
 def constant(name: str, value: float, sampler: str) -> InputError:
-    """Return the error of a column that does not vary."""
     return InputError(
         f"column {name!r} of the reference is constant ({value:g}): {sampler} cannot redraw it; drop the column from "
         "data and reference, or use butfor.tabular.empirical"

@@ -32,14 +32,7 @@ from butfor.results.words import RIGHT, SAMPLERS, Guarantee, Note, shortened
 from butfor.run.decisions import watch_decisions
 from butfor.run.run import manifest, model_notes, output_names
 from butfor.settings import RunOptions, Settings, documented
-from butfor.tabular.explain import (
-    default_batch_rows,
-    fit_of,
-    name_row,
-    rank_faults,
-    reference_notes,
-    row_notes,
-)
+from butfor.tabular.explain import default_batch_rows, fit_of, name_row, rank_faults, reference_notes, row_notes
 from butfor.tabular.explain import explain as explain_table
 from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, is_data, table_sampler
 from butfor.tabular.table import Table, as_frame, as_table, items_of
@@ -190,8 +183,7 @@ class People:
     reference_frame: Any
 
     @property
-    def proxies(self) -> Ints:
-        """Positions of the proxies in the frame."""
+    def proxies(self) -> Ints:  # positions in the frame
         names = [self.table.columns[j] for j in self.kept]
         return np.array([names.index(name) for name in self.roles.proxies], np.int64)
 
@@ -234,7 +226,7 @@ def _people(
         name, labels, value_of, reference_values, lookup = _in_columns(columns, table, compared, order)
     given = {"legitimate": _names("legitimate", legitimate, table), "proxies": _names("proxies", proxies, table)}
     for role, names in given.items():
-        if both := [one for one in names if named is not None and one in named]:
+        if both := [one for one in names if one in (named or ())]:
             raise InputError(f"column {both[0]!r} is the attribute and among {role}; leave it out there")
     if both := [one for one in given["proxies"] if one in given["legitimate"]]:
         raise InputError(f"column {both[0]!r} is both legitimate and a proxy; a legitimate column is never redrawn: "
@@ -327,7 +319,8 @@ def _beside(
         lists.append(one)
     people, others = lists
     known = list(dict.fromkeys(others))
-    known = sorted(known) if all(isinstance(one, str | int | float) for one in known) and _sortable(known) else known
+    if all(isinstance(one, str) for one in known) or all(isinstance(one, int | float) for one in known):
+        known = sorted(known)
     _few(name, len(known), MOST_VALUES)
     code = {label: k for k, label in enumerate(known)}
     strange = [place for place, label in enumerate(people) if label not in code]
@@ -335,10 +328,6 @@ def _beside(
         raise InputError(_unknown(name, people[strange[0]], table, strange[0]))
     labels = tuple(_word(one) for one in known)
     return name, labels, np.array([code[one] for one in people]), np.array([code[one] for one in others])
-
-
-def _sortable(values: Sequence[Any]) -> bool:
-    return len({isinstance(one, str) for one in values}) == 1
 
 
 def _missing(name: str, rows: Table, place: int, what: str) -> str:
@@ -400,23 +389,6 @@ def _with_value(data: Any, table: Table, kept: Ints, value_of: Ints, count: int,
     return frame
 
 
-@dataclass(frozen=True, eq=False)
-class AsGiven:
-    """Rows of the sampler's frame -> rows as the model gets them: without the value, or with what it stands for."""
-
-    table: Table
-    kept: Ints
-    columns: Ints
-    lookup: Floats
-
-    def __call__(self, values: Array, rows: Ints | None) -> Batch:
-        made = np.empty((len(values), len(self.table.columns)), self.table.values.dtype)
-        made[:, self.kept] = values[:, :-1]
-        if self.columns.size:
-            made[:, self.columns] = self.lookup[values[:, -1].astype(np.int64)]
-        return self.table.show(made, rows)
-
-
 # What is drawn, and what the model decides
 
 
@@ -429,7 +401,6 @@ class Deciding:
     favourable: Any = None
 
     def named(self, outputs: Floats) -> Array:
-        """Return the decisions by name."""
         made = self.decision(outputs)
         if self.decision.rule is None and self.classes is not None:
             names = np.empty(len(self.classes), object)
@@ -452,7 +423,6 @@ class Deciding:
         return np.asarray(np.equal(named, self.favourable, dtype=object), bool)
 
     def word(self, decision: object) -> str:
-        """Return a decision in words."""
         if isinstance(decision, str):
             return decision
         return f"{'class' if self.decision.rule is None else 'decision'} {_word(decision)}"
@@ -487,7 +457,6 @@ class Otherwise:
         self.draws, self.flips = np.zeros((2, len(look.outputs)), np.int64)
 
     def note(self, job: Job, numbers: tuple[int, Ints] | None, *, listed: bool) -> None:  # noqa: ARG002
-        """Add the draws of a job."""
         if numbers is not None:
             self.draws[job.rows] += numbers[0]
             self.flips[job.rows] += numbers[1]
@@ -503,11 +472,10 @@ class Arms:
     seed: int
 
     def items(self, value: int) -> TableItems:
-        """Return the people with one value."""
         people = self.people
         values = self.table.values.copy()
         values[:, -1] = value
-        return TableItems(values, AsGiven(people.table, people.kept, people.columns, people.lookup))
+        return TableItems(values, partial(_as_given, people.table, people.kept, people.columns, people.lookup))
 
     def hypotheses(self, value: int) -> Hypotheses:
         """Return their proxies as what is redrawn, from a stream by the name of the value."""
@@ -518,11 +486,17 @@ class Arms:
         return table_hypotheses(self.items(value), self.table.index, [subset], self.samplers[value], self.seed)
 
 
-def _plausible(people: People, reference_groups: object) -> Bools:
-    """Return which values (n, V) have a share of `PLAUSIBLE` or more, given the legitimate columns.
+def _as_given(table: Table, kept: Ints, columns: Ints, lookup: Floats, values: Array, rows: Ints | None) -> Batch:
+    """Return rows of the sampler's frame as the model gets them: without the value, or with what it stands for."""
+    made = np.empty((len(values), len(table.columns)), table.values.dtype)
+    made[:, kept] = values[:, :-1]
+    if columns.size:
+        made[:, columns] = lookup[values[:, -1].astype(np.int64)]
+    return table.show(made, rows)
 
-    Those are all but the proxies where none is declared.
-    """
+
+def _plausible(people: People, reference_groups: object) -> Bools:
+    """Return which values (n, V) are not rare, given the legitimate columns (none declared: all but the proxies)."""
     names, roles = [people.table.columns[j] for j in people.kept], people.roles
     counts = [name in roles.legitimate if roles.legitimate else name not in roles.proxies for name in names]
     stays = np.append(np.flatnonzero(counts), len(names))
@@ -579,8 +553,11 @@ def _measured(
         compared, notes = _compared(people, eligible, _plausible(people, reference_groups), sampler)
         look = LookForOtherwise(deciding, seen.outputs, seen.rounding)
         direct = np.zeros(compared.shape, bool)
-        if people.roles.columns and seen.odd != "random":
-            direct = _set(arms, compared, look, partial(_outputs_at, kept.model, table, size, meter))
+        if people.roles.columns and seen.odd != "random":  # the attribute alone is set to each value
+            for v, rows in enumerate(map(np.flatnonzero, compared.T)):
+                if rows.size:
+                    outputs = _outputs_at(kept.model, table, size, meter, arms.items(v), rows)
+                    direct[rows, v] = look.otherwise(rows, outputs[:, None])[:, 0]
         if people.roles.proxies:
             arms, of_draws = _calibrated(arms, compared)
             notes += of_draws
@@ -593,38 +570,31 @@ def _measured(
     silent = any(note.code == "treatment-not-calibrated" for note in notes)
     notes = [*model_notes(seen), *notes, *fixed_note(people.roles), *_notes_on_rows(people, settings)]
     rates, contrast = _rates(people, compared, other, rates_kept, direct, settings.level, silent=silent)
-    clusters = None if settings.groups is None else _codes(settings.groups)
+    clusters = None
+    if settings.groups is not None:
+        labels = labels_of("groups", settings.groups, "row")
+        code = {label: k for k, label in enumerate(dict.fromkeys(labels))}
+        clusters = np.array([code[label] for label in labels])
     accusation = accuse(p_of_people(rates.p), settings.alpha, 1 - ERROR, clusters)
     of_person = np.nonzero(compared)[0]
-    mean = [
-        mean_contrast(contrast.take(np.flatnonzero(people.value_of[of_person] == v))) for v in range(compared.shape[1])
-    ]
+    pairs_of = [np.flatnonzero(people.value_of[of_person] == v) for v in range(compared.shape[1])]
     return Treatment(
         people=tuple(table.index),
         roles=people.roles,
         values=people.labels,
         value_of=people.value_of,
         decisions=tuple(deciding.word(one) for one in named.tolist()),
-        favourable=None if favourable is None else _in_words(favourable, deciding),
+        favourable=None if favourable is None else "favourable" if callable(favourable) else deciding.word(favourable),
         eligible=eligible,
         rates=rates,
         accusation=accusation,
-        mean=np.array(mean),
+        mean=np.array([mean_contrast(contrast.take(pairs)) for pairs in pairs_of]),
         alpha=settings.alpha,
         level=settings.level,
         notes=tuple(notes),
         guarantee=_promise(people, arms, settings, int(compared.any(axis=1).sum()), silent=silent),
         rows=meter.rows,
     )
-
-
-def _in_words(favourable: Any, deciding: Deciding) -> str:
-    return "favourable" if callable(favourable) else deciding.word(favourable)
-
-
-def _codes(labels: Any) -> Ints:
-    known: dict[Any, int] = {}
-    return np.array([known.setdefault(label, len(known)) for label in labels_of("groups", labels, "row")])
 
 
 def _deciding(hypotheses: Hypotheses, settings: Settings, seen: Probe, wrapped: Wrapped, favourable: Any) -> Deciding:
@@ -678,18 +648,6 @@ def _outputs_at(model: Model, table: Table, size: int, meter: Meter, items: Tabl
     return np.concatenate(parts)
 
 
-def _set(
-    arms: Arms, compared: Bools, look: LookForOtherwise, outputs_at: Callable[[TableItems, Ints], Floats]
-) -> Bools:
-    """Return whether the attribute alone, set to each value, changes the decision (n, V)."""
-    direct = np.zeros(compared.shape, bool)
-    for v in range(compared.shape[1]):
-        rows = np.flatnonzero(compared[:, v])
-        if rows.size:
-            direct[rows, v] = look.otherwise(rows, outputs_at(arms.items(v), rows)[:, None])[:, 0]
-    return direct
-
-
 def _drawn(
     arms: Arms, compared: Bools, look: LookForOtherwise, plain: Evaluator, settings: Settings
 ) -> tuple[FlipShare, FlipShare]:
@@ -733,24 +691,18 @@ def _calibrated(arms: Arms, compared: Bools) -> tuple[Arms, list[Note]]:
     a slope and a spread of their own, and bands of a number that is among the proxies.
     """
     sampler, people = arms.samplers[0], arms.people
-    if not isinstance(sampler, TableSampler) or sampler.reference is None or (fault := _fault(arms, [0])) is None:
+    if not isinstance(sampler, TableSampler) or (fault := _fault(arms, [0])) is None:
         return arms, []
-    used = np.flatnonzero(
-        compared.any(axis=0) | np.isin(np.arange(compared.shape[1]), people.value_of[compared.any(axis=1)])
-    )
-    rows = [np.flatnonzero(people.reference_values == v) for v in range(compared.shape[1])]
+    named, values = {"proxies": list(people.roles.proxies)}, range(compared.shape[1])
+    used = {*np.flatnonzero(compared.any(axis=0)).tolist(), *people.value_of[compared.any(axis=1)].tolist()}
+    rows = [np.flatnonzero(people.reference_values == v) for v in values]
     if sampler.refit is not None and all(len(rows[v]) >= LEAST_STRATUM for v in used):
-        known = {int(v): replace(sampler.refit(sampler.reference.take(rows[v])), order=sampler.order) for v in used}
-        strata = replace(arms, samplers=tuple(known.get(v, sampler) for v in range(compared.shape[1])))
-        if _fault(strata, used.tolist()) is None:
-            note = Note(
-                "treatment-by-value",
-                "info",
-                {"proxies": list(people.roles.proxies), "attribute": people.roles.attribute},
-            )
-            return strata, [note]
-    values = {"proxies": list(people.roles.proxies), "column": arms.table.columns[fault].strip()}
-    return arms, [Note("treatment-not-calibrated", "warning", values)]
+        known = {v: replace(sampler.refit(sampler.reference.take(rows[v])), order=sampler.order) for v in sorted(used)}
+        strata = replace(arms, samplers=tuple(known.get(v, sampler) for v in values))
+        if _fault(strata, sorted(used)) is None:
+            return strata, [Note("treatment-by-value", "info", {**named, "attribute": people.roles.attribute})]
+    column = arms.table.columns[fault].strip()
+    return arms, [Note("treatment-not-calibrated", "warning", {**named, "column": column})]
 
 
 def _fault(arms: Arms, values: Sequence[int]) -> int | None:
@@ -765,17 +717,10 @@ def _fault(arms: Arms, values: Sequence[int]) -> int | None:
 
 
 def _rates(
-    people: People,
-    compared: Bools,
-    other: FlipShare,
-    rates_kept: FlipShare,
-    direct: Bools,
-    level: float,
-    *,
-    silent: bool,
+    people: People, compared: Bools, other: FlipShare, kept: FlipShare, direct: Bools, level: float, *, silent: bool
 ) -> tuple[Rates, FlipContrast]:
     """Return everything by person and value, and the pairs that were asked."""
-    contrast = FlipContrast(other, rates_kept)
+    contrast = FlipContrast(other, kept)
     person = np.nonzero(compared)[0]
 
     def full(of_pairs: Floats, of_person: Floats | None = None) -> Floats:
@@ -785,11 +730,11 @@ def _rates(
             made[person, people.value_of[person]] = of_person
         return made
 
-    (low, high), (kept_low, kept_high) = other.bounds(ERROR), rates_kept.bounds(ERROR)
+    (low, high), (kept_low, kept_high) = other.bounds(ERROR), kept.bounds(ERROR)
     least, most = contrast.bounds(ERROR)
     p = np.ones(len(person)) if silent else p_otherwise(contrast, level)
     return Rates(
-        share=full(other.share, rates_kept.share),
+        share=full(other.share, kept.share),
         low=full(low, kept_low),
         high=full(high, kept_high),
         difference=full(contrast.difference),
@@ -797,7 +742,7 @@ def _rates(
         difference_high=full(most),
         p=full(p),
         direct=direct,
-        draws=np.nan_to_num(full(other.draws.astype(float), rates_kept.draws.astype(float))).astype(np.int64),
+        draws=np.nan_to_num(full(other.draws.astype(float), kept.draws.astype(float))).astype(np.int64),
     ), contrast
 
 
@@ -861,15 +806,8 @@ def _reasons(
         )
     X = as_frame(X, "data")
     some = X.iloc[rows] if is_frame(X) else people.table.values[rows]
-    given = {
-        "decide": settings.decide,
-        "level": settings.level,
-        "alpha": settings.alpha,
-        "seed": settings.seed,
-        "reference_groups": settings.reference_groups,
-        "effects": None,
-        "options": replace(settings.options, run_dir=None),
-    }
+    given = {name: vars(settings)[name] for name in ("decide", "level", "alpha", "seed", "reference_groups")}
+    given |= {"effects": None, "options": replace(settings.options, run_dir=None)}
     explained = explain_table(model, some, as_frame(reference, "reference"), parts, given)
     if not is_frame(X):
         explained = replace(explained, hypotheses=replace(explained.hypotheses, input_names=tuple(rows.tolist())))

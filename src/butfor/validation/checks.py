@@ -154,7 +154,6 @@ class Case:
 
     @property
     def reference(self) -> Table:
-        assert self.sampler.reference is not None
         return self.sampler.reference
 
     @cached_property

@@ -196,7 +196,6 @@ def validate(
     frame = as_frame(X, "data")
     wrapped = bind_model(model, frame)
     table, fitted = _bound(frame, reference, sampler, reference_groups)
-    assert fitted.reference is not None
     clusters = fitted.reference.clusters
     count = len(fitted.reference.values) if clusters is None else len(np.unique(clusters))
     if count < LEAST_ROWS:
@@ -247,10 +246,10 @@ def _bound(
             "got a reference that is no table, and sampler=; give rows, and the function that fits to them"
         )
     table, sampler = bind_sampler(data, reference if fit is None else fit(reference), reference_groups=groups)
-    if fit is not None and isinstance(sampler, TableSampler) and sampler.reference is not None:
+    if fit is not None and isinstance(sampler, TableSampler):
         kept = fit
         sampler = replace(sampler, refit=lambda part: kept(part.show(part.values)))
-    if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
+    if not isinstance(sampler, TableSampler) or sampler.refit is None:
         raise InputError(
             f"validate fits the sampler again to parts of its reference, which {sampler!r:.80} cannot; give reference "
             "rows, and sampler= the function that fits it to rows, such as butfor.tabular.gaussian"

@@ -45,7 +45,6 @@ class PowerTransform:
 
     @property
     def linear(self) -> bool:
-        """True for a straight line."""
         return self.power == 1.0 and not self.log
 
     def __call__(self, values: Floats) -> Floats:
@@ -55,7 +54,6 @@ class PowerTransform:
         return standardised if self.power == 1.0 else yeo_johnson(standardised, self.power)
 
     def inverse(self, values: Floats) -> Floats:
-        """Return the values that are transformed to these."""
         if self.log:
             return np.asarray(np.exp(np.minimum(values, MOST_LOG)) * self.scale)
         standardised = values if self.power == 1.0 else inverse_yeo_johnson(values, self.power)
@@ -74,8 +72,6 @@ def _yeo_johnson(up: Floats, down: Floats, power: float) -> Floats:
 
 
 def inverse_yeo_johnson(x: Floats, power: float) -> Floats:
-    """Return the inverse of `yeo_johnson`."""
-
     def inverse(values: Floats, power: float) -> Floats:
         logs = values if power == 0 else np.log1p(power * values) / power
         return np.expm1(np.minimum(logs, MOST_LOG))
@@ -193,7 +189,6 @@ class Basis:
 
     @property
     def width(self) -> int:
-        """The number of basis functions."""
         splines = 0 if self.orthogonal is None else self.orthogonal.shape[1]
         flags = 0 if self.categories is None else len(self.categories)
         return (0 if self.transform is None else 1 + splines) + flags + self.gaps
@@ -301,7 +296,6 @@ class Design:
         return len(levels) <= FEW_VALUES and 2 * len(levels) <= counts.sum() and not goes_on(counts / counts.sum())
 
     def basis(self, form: Form, j: int) -> Basis:
-        """Return the basis of one column."""
         return self.once(self._basis, form, j)
 
     def _basis(self, form: Form, j: int) -> Basis:
@@ -327,7 +321,6 @@ class Design:
         return tried
 
     def grid(self, j: int) -> Grid:
-        """Return the values that a column of numbers can have."""
         return grid_of(self.present(j))
 
     def forms(self, columns: Ints, rows: int) -> list[Form]:
@@ -340,13 +333,13 @@ class Design:
         return forms
 
     def width(self, form: Form, columns: Ints) -> int:
-        """Return the number of features of these columns."""
         return sum(self.basis(form, int(j)).width for j in columns)
 
     def keep(self, inputs: Array) -> Array:
         """Keep the design matrix of these inputs for other subsets, and return the inputs as they are known."""
         kept = self._kept
-        if kept is not None and (kept.inputs is inputs or _same(kept.inputs, inputs)):
+        alike = kept is not None and kept.inputs.dtype == inputs.dtype
+        if kept is not None and alike and np.array_equal(kept.inputs, inputs, equal_nan=True):
             return kept.inputs
         if inputs.size <= MOST_KEPT:
             self._kept = KeptInputs(inputs)
@@ -394,10 +387,6 @@ class Design:
         ends = [0, *accumulate(map(len, parts))]
         features = np.concatenate(parts)
         return features, features @ features.T, dict(zip(order, pairwise(ends), strict=True))
-
-
-def _same(one: Array, other: Array) -> bool:
-    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)
 
 
 def goes_on(shares: Floats) -> bool:

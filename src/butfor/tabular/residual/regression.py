@@ -66,7 +66,6 @@ class Ridge:
         return residuals, leverage
 
     def fit(self, target: Floats, penalty: float) -> LinearFit:
-        """Return the regression of `target` (m,) with this penalty on all rows."""
         intercept = float(target.mean())
         along = self._along((target - intercept)[:, None])[:, 0]
         weights = self.axes @ (along / (self.eigenvalues + penalty))
@@ -189,21 +188,17 @@ class Predictors:
             self.known[terms, size] = ridge(self.features(terms, rows), products, self.clusters(rows))
         return self.known[terms, size]
 
-    def features(self, terms: Terms, rows: Ints) -> Floats:
-        """Return the features of reference rows, (m, features)."""
+    def features(self, terms: Terms, rows: Ints) -> Floats:  # (m, features)
         return terms.join(lambda form: self.design.reference(self.columns, form, rows)[0])
 
     @cached_property
     def forms(self) -> list[Form]:
-        """The forms that are worth trying."""
         return self.design.forms(self.columns, len(self.rows))
 
     def values(self, column: int, rows: Ints) -> Floats:
-        """Return the values of a column at these of the rows."""
         return np.asarray(self.design.rows.values[self.rows[rows], column], np.float64)
 
-    def owners(self, form: Form) -> Ints:
-        """Return the column of each feature, as its position, (p,)."""
+    def owners(self, form: Form) -> Ints:  # (p,) positions of the features' columns
         return np.repeat(np.arange(len(self.columns)), [self.design.basis(form, int(j)).width for j in self.columns])
 
 
@@ -215,7 +210,6 @@ class Candidate:
     transform: PowerTransform
     penalty: float
     means: Floats  # (m,) of rows left out
-    leverage: Floats  # (m,) of rows left out
     residuals: Floats  # (m,) standardised
     scores: Floats  # (scored,)
 
@@ -237,7 +231,14 @@ def choose(predictors: Predictors, column: int) -> Choice:
 
     def attempt(terms: Terms, transform: PowerTransform, factor: float, errors: float) -> bool:
         nonlocal best
-        tried.append(_candidate(predictors.ridge(terms, len(values)), terms, transform, values))
+        regressions, target = predictors.ridge(terms, len(values)), transform(values)
+        penalty = best_penalty(regressions, target)
+        parts = regressions.left_out(target[:, None], np.array([penalty]))
+        residuals, leverage = (part[:, 0] for part in parts)
+        means, standardised = target - residuals, residuals * np.sqrt(1 - leverage)
+        outside = leverage / (1 - leverage)  # of a row for the fit without it
+        scores = crps(transform, values, means, np.sqrt(1 + outside), standardised)
+        tried.append(Candidate(terms, transform, penalty, means, standardised, scores))
         won = best is None or _better(tried[-1].scores, best.scores, factor, errors)
         best = tried[-1] if won else best
         return won
@@ -262,17 +263,6 @@ def choose(predictors: Predictors, column: int) -> Choice:
             attempt(terms, best.transform, WORTH, SURE)
             pairs = pairs or terms.pairs
     return Choice(best, tried, pairs)
-
-
-def _candidate(regressions: Ridge, terms: Terms, transform: PowerTransform, values: Floats) -> Candidate:
-    target = transform(values)
-    penalty = best_penalty(regressions, target)
-    parts = regressions.left_out(target[:, None], np.array([penalty]))
-    residuals, leverage = (part[:, 0] for part in parts)
-    standardised = residuals * np.sqrt(1 - leverage)
-    outside = leverage / (1 - leverage)  # of a row for the fit without it
-    scores = crps(transform, values, target - residuals, np.sqrt(1 + outside), standardised)
-    return Candidate(terms, transform, penalty, target - residuals, outside, standardised, scores)
 
 
 def _bent(residuals: Floats) -> Floats:
@@ -520,8 +510,7 @@ class NumericFit:
         """Return how far values of a transformed column go, of the shape of `observed`.
 
         Where nobody knows the mean, the inverse of a power goes to any height. New values are kept to the range of the
-        reference and the observed value, and as far again on both sides: none is moved past the observed one, or onto
-        it.
+        reference and the observed value, and as far again on both sides: none is moved onto or past the observed one.
         """
         low, high = np.fmin(self.span[0], observed), np.fmax(self.span[1], observed)
         return 2 * low - high, 2 * high - low
@@ -708,13 +697,12 @@ def _with_spreads(
 def _log_spread(predictors: Predictors, target: Floats) -> tuple[tuple[Form, LinearFit], Floats]:
     """Return the regression of the log of the spread, straight or curved, and its left-out residuals, (m,)."""
     best: tuple[tuple[Form, LinearFit], Floats] | None = None
-    for form in predictors.forms:
-        if form in ("plain", "curved"):
-            regressions = predictors.ridge(Terms(form), len(target))
-            penalty = best_penalty(regressions, target)
-            left = regressions.left_out(target[:, None], np.array([penalty]))[0][:, 0]
-            if best is None or (left**2).mean() < WORTH * (best[1] ** 2).mean():
-                best = (form, regressions.fit(target, penalty)), left
+    for form in (form for form in predictors.forms if form in ("plain", "curved")):
+        regressions = predictors.ridge(Terms(form), len(target))
+        penalty = best_penalty(regressions, target)
+        left = regressions.left_out(target[:, None], np.array([penalty]))[0][:, 0]
+        if best is None or (left**2).mean() < WORTH * (best[1] ** 2).mean():
+            best = (form, regressions.fit(target, penalty)), left
     assert best is not None
     return best
 

@@ -43,7 +43,7 @@ from butfor.tabular.residual.regression import (
     fit_discrete,
     fit_numbers,
 )
-from butfor.tabular.splice import RowCache, TableSampler, fitted
+from butfor.tabular.splice import RowCache, TableSampler
 from butfor.tabular.table import Table, clustered
 from butfor.types import Array, Floats, InputError, Ints, Subset, whole
 
@@ -65,6 +65,7 @@ Part = DiscreteFit | NumericFit
 class ConditionalDistribution:
     """The distribution of a subset given the rest of a row."""
 
+    design: Design
     discrete: tuple[DiscreteFit, ...]
     combinations: Ints | None  # (G, discrete) positions of values, all that may be drawn; None: too many to list
     gaps: DiscreteFit | None  # which numbers are missing or at a spike; None: none ever is
@@ -73,7 +74,7 @@ class ConditionalDistribution:
     numeric: tuple[NumericFit, ...]
     donors: int  # reference rows that donate
     weight: int  # donors' worth of the observed row: the rows of one cluster
-    nearest: Callable[[Design, Array], Ints] | None = None  # rows like the input (n, donors): they donate all columns
+    nearest: Callable[[Array], Ints] | None = None  # rows like the input (n, donors): they donate all columns
     caches: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))  # by column
     leverages: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))
 
@@ -87,22 +88,22 @@ class ConditionalDistribution:
         """All regressions: of columns of few values, of numbers, of what is missing."""
         return [*self.discrete, *self.numeric, *([] if self.gaps is None else [self.gaps])]
 
-    def predicted(self, design: Design, part: Part, inputs: Array, *, keep: bool = True) -> Floats:
+    def predicted(self, part: Part, inputs: Array, *, keep: bool = True) -> Floats:
         """Return the prediction of a part at each row, (n, its width); it is remembered."""
 
         def compute(given: Array) -> Floats:
             if len(given) == len(inputs):  # none was seen before: other subsets need the same inputs
-                return part.predict(design, design.keep(inputs) if keep else inputs)
-            rows = np.zeros((len(given), len(design.rows.categorical)))
+                return part.predict(self.design, self.design.keep(inputs) if keep else inputs)
+            rows = np.zeros((len(given), len(self.design.rows.categorical)))
             rows[:, part.given] = given
-            return part.predict(design, rows)
+            return part.predict(self.design, rows)
 
         return self.caches[part.column](np.ascontiguousarray(inputs[:, part.given], np.float64), compute)
 
-    def given_codes(self, design: Design, part: Part, inputs: Array, codes: Sequence[Ints]) -> Floats:
+    def given_codes(self, part: Part, inputs: Array, codes: Sequence[Ints]) -> Floats:
         """Return the same where the first columns of few values have these codes (n, draws), (n, draws or 1, width)."""
         rows, place = self._rows_with(inputs, codes)
-        return self.predicted(design, part, rows, keep=not codes)[place]
+        return self.predicted(part, rows, keep=not codes)[place]
 
     def _rows_with(self, inputs: Array, codes: Sequence[Ints]) -> tuple[Array, Ints]:
         """Return the different rows that inputs with these codes are, and which of them each is, (n, draws or 1)."""
@@ -129,28 +130,23 @@ class ConditionalDistribution:
         donors = (uniform[..., 0] * (self.donors + self.weight)).astype(np.int64)
         return np.minimum(donors, self.donors), uniform[..., 1:]
 
-    def draw(
-        self, design: Design, inputs: Array, chosen: Ints, draws: int, rng: np.random.Generator, *, unsure: int = 0
-    ) -> Array:
+    def draw(self, inputs: Array, chosen: Ints, draws: int, rng: np.random.Generator, *, unsure: int = 0) -> Array:
         """Draw values of the columns `chosen`, (n, draws, columns); with `unsure` so many have one error of the fit."""
         if self.nearest is not None:
-            empty = np.zeros((0, self.donors), np.int64)
-            near = self.nearest(design, inputs) if len(inputs) else empty
+            near = self.nearest(inputs) if len(inputs) else np.zeros((0, self.donors), np.int64)
             donors = np.minimum(rng.integers(self.donors + self.weight, size=(len(inputs), draws)), self.donors)
             rows = np.take_along_axis(near, np.minimum(donors, self.donors - 1), axis=1)
-            fresh = design.rows.values[rows[..., None], chosen]
+            fresh = self.design.rows.values[rows[..., None], chosen]
         else:
             donors, uniform = self.uniforms(len(inputs), draws, rng)
-            errors = self.errors(design, inputs, draws, unsure, rng) if unsure else None
-            fresh = self.values(design, inputs, np.minimum(donors, self.donors - 1), uniform, errors)
+            errors = self.errors(inputs, draws, unsure, rng) if unsure else None
+            fresh = self.values(inputs, np.minimum(donors, self.donors - 1), uniform, errors)
             fresh = fresh[:, :, [self.columns.index(j) for j in chosen]] if len(chosen) > 1 else fresh
         observed = donors == self.donors
         fresh[observed] = inputs[np.nonzero(observed)[0]][:, chosen]
         return fresh
 
-    def errors(
-        self, design: Design, inputs: Array, draws: int, together: int, rng: np.random.Generator
-    ) -> tuple[Floats, Floats]:
+    def errors(self, inputs: Array, draws: int, together: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw errors of the fit: of each number's mean, in units of its spread, and of log-odds, (n, draws, ...) each.
 
         One is for `together` draws of an input. All numbers err together as the residuals of a donor row do: the errors
@@ -159,87 +155,78 @@ class ConditionalDistribution:
         rounds = (len(inputs), -(-draws // together))
         other, sign = rng.integers(max(self.donors, 1), size=rounds), rng.choice([-1.0, 1.0], rounds)
         parts: list[Part] = [*self.numeric, *self.discrete]
-        size = {part.column: np.sqrt(self._leverage(design, part, inputs))[:, None] for part in parts}
+        size = {part.column: np.sqrt(self._leverage(part, inputs))[:, None] for part in parts}
         means = [sign * size[part.column] * part.residuals[other] for part in self.numeric]
         odds = sign * max((size[part.column] for part in self.discrete), key=np.sum, default=np.zeros((len(inputs), 1)))
         every = np.stack([odds, *means], axis=2).repeat(together, axis=1)[:, :draws]
         return every[..., 1:], every[..., :1]
 
-    def _leverage(self, design: Design, part: Part, inputs: Array) -> Floats:
+    def _leverage(self, part: Part, inputs: Array) -> Floats:
         """Return the leverage of a part at each row (n,); it is remembered."""
 
         def compute(given: Array) -> Floats:
-            rows = np.zeros((len(given), len(design.rows.categorical)))
+            rows = np.zeros((len(given), len(self.design.rows.categorical)))
             rows[:, part.given] = given
-            return part.leverage(design, rows)[:, None]
+            return part.leverage(self.design, rows)[:, None]
 
         return self.leverages[part.column](np.ascontiguousarray(inputs[:, part.given], np.float64), compute)[:, 0]
 
     def values(
-        self, design: Design, inputs: Array, donors: Ints, uniform: Floats, errors: tuple[Floats, Floats] | None = None
+        self, inputs: Array, donors: Ints, uniform: Floats, errors: tuple[Floats, Floats] | None = None
     ) -> Floats:
         """Return values of `columns` for donors (n, draws) and uniforms (n, draws, besides), (n, draws, columns)."""
         means, odds = (None, None) if errors is None else errors
-        codes, k = self._codes(design, inputs, uniform, odds), len(self.discrete)
-        fresh = self._at(design, inputs, codes, donors, means)
+        codes, k = self._codes(inputs, uniform, odds), len(self.discrete)
+        fresh = self._at(inputs, codes, donors, means)
         if self.gaps is not None:
-            chances = self.gaps.probabilities(self.predicted(design, self.gaps, inputs))
+            chances = self.gaps.probabilities(self.predicted(self.gaps, inputs))
             pattern = self.patterns[_inverse_cdf(chances, uniform[..., -1])]
             numbers = fresh[..., k:]
             numbers[pattern == 1] = np.nan
             np.copyto(numbers, np.broadcast_to(self.spikes, numbers.shape), where=pattern == 2)
         return fresh
 
-    def _at(
-        self, design: Design, inputs: Array, codes: Sequence[Ints], donors: Ints, errors: Floats | None = None
-    ) -> Floats:
+    def _at(self, inputs: Array, codes: Sequence[Ints], donors: Ints, errors: Floats | None = None) -> Floats:
         """Return values (n, draws, columns) of these donors, columns of few values at these codes, (n, draws) each."""
         fresh, k = np.empty((*donors.shape, len(self.columns))), len(self.discrete)
         for i, (part, code) in enumerate(zip(self.discrete, codes, strict=True)):
             fresh[..., i] = part.levels[code]
         rows, place = self._rows_with(inputs, codes) if self.numeric else (inputs, donors)
         for i, number in enumerate(self.numeric):
-            predicted = self.predicted(design, number, rows, keep=len(self.numeric) > 1 or not codes)[place]
+            predicted = self.predicted(number, rows, keep=len(self.numeric) > 1 or not codes)[place]
             mean, spread = predicted[..., 0], predicted[..., 1]
             mean = mean if errors is None else mean + errors[..., i] * spread
             fresh[..., k + i] = number.values(mean, spread, donors, inputs[:, number.column, None].astype(np.float64))
         return fresh
 
-    def _codes(self, design: Design, inputs: Array, uniform: Floats, odds: Floats | None = None) -> list[Ints]:
+    def _codes(self, inputs: Array, uniform: Floats, odds: Floats | None = None) -> list[Ints]:
         """Draw the value of every column of few, as positions (n, draws) each, their log-odds off by (n, draws, 1)."""
         if not self.discrete:
             return []
         if self.combinations is not None:
-            joint = self.joint(design, inputs)
+            joint = self.joint(inputs)
             if odds is not None:
                 joint = _erring(joint[:, None], odds)
             drawn = _inverse_cdf(joint, uniform[..., 0])
             return [codes[drawn] for codes in self.combinations.T]
         codes: list[Ints] = []
         for k, part in enumerate(self.discrete):
-            chances = part.probabilities(self.given_codes(design, part, inputs, codes))
+            chances = part.probabilities(self.given_codes(part, inputs, codes))
             if odds is not None:
                 chances = _erring(chances, odds)
             codes.append(_inverse_cdf(chances, uniform[..., k]))
         return codes
 
-    def joint(self, design: Design, inputs: Array) -> Floats:
+    def joint(self, inputs: Array) -> Floats:
         """Return the probabilities of the listed combinations, (n, G), by the chain rule."""
         assert self.combinations is not None
         joint = np.ones((len(inputs), len(self.combinations)))
         for k, part in enumerate(self.discrete):
             before = [np.broadcast_to(codes, joint.shape) for codes in self.combinations.T[:k]]
-            chances = part.probabilities(self.given_codes(design, part, inputs, before))
+            chances = part.probabilities(self.given_codes(part, inputs, before))
             chances = np.broadcast_to(chances, (*joint.shape, chances.shape[-1]))
             joint *= np.take_along_axis(chances, self.combinations[None, :, k, None], axis=2)[..., 0]
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
-
-    def pattern_probabilities(self, design: Design, inputs: Array) -> Floats:
-        """Return those of the patterns of missing numbers, (n, patterns)."""
-        if self.gaps is None:
-            return np.ones((len(inputs), 1))
-        chances = self.gaps.probabilities(self.predicted(design, self.gaps, inputs))
-        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
     def n_donors(self) -> int | None:
         """Return donors, times combinations of values, times patterns of missing numbers; None: too many."""
@@ -250,21 +237,23 @@ class ConditionalDistribution:
         combinations = 1 if self.combinations is None else len(self.combinations)
         return combinations * (self.donors if self.numeric else 1) * (1 if self.gaps is None else len(self.patterns))
 
-    def all_donors(self, design: Design, inputs: Array, chosen: Ints) -> tuple[Array, Floats]:
+    def all_donors(self, inputs: Array, chosen: Ints) -> tuple[Array, Floats]:
         """Return all values of the columns `chosen` (n, m, columns) that donors give, and their probabilities."""
         if self.nearest is not None:
-            near = self.nearest(design, inputs)
-            return design.rows.values[near[:, :, None], chosen], np.full(near.shape, 1 / self.donors)
+            near = self.nearest(inputs)
+            return self.design.rows.values[near[:, :, None], chosen], np.full(near.shape, 1 / self.donors)
         count = len(inputs)
-        joint = self.joint(design, inputs) if self.discrete else np.ones((count, 1))
-        patterns = self.pattern_probabilities(design, inputs)
+        joint, patterns = self.joint(inputs) if self.discrete else np.ones((count, 1)), np.ones((count, 1))
+        if self.gaps is not None:
+            patterns = self.gaps.probabilities(self.predicted(self.gaps, inputs))
+            patterns = patterns / patterns.sum(axis=1, keepdims=True)
         donors = self.donors if self.numeric else 1
         values = np.empty((count, joint.shape[1] * patterns.shape[1], donors, len(self.columns)))
         mass = np.empty(values.shape[:3])
         each = np.broadcast_to(np.arange(donors), (count, donors))
         for i, (g, r) in enumerate(product(range(joint.shape[1]), range(patterns.shape[1]))):
             codes = [] if self.combinations is None else [np.full((count, 1), code) for code in self.combinations[g]]
-            values[:, i] = self._at(design, inputs, codes, each)
+            values[:, i] = self._at(inputs, codes, each)
             if self.gaps is not None:
                 numbers = values[:, i, :, len(self.discrete) :]
                 numbers[..., self.patterns[r] == 1] = np.nan
@@ -296,9 +285,13 @@ def fit_subset(design: Design, targets: Ints, rest: Ints) -> ConditionalDistribu
     """Fit the distribution of the columns `targets` given those in `rest`."""
     few = [int(j) for j in targets if design.once(design.few_valued, int(j))]
     many = [int(j) for j in targets if int(j) not in few]
-    stronger = STRONGER if len(few) <= LONG else STRONGER[:1]
-    discrete = tuple(_fit_after(design, rest, few[:k], j, stronger) for k, j in enumerate(few))
-    given = np.concatenate([rest, np.array(few, np.int64)])
+    given, discrete, values = rest, list[DiscreteFit](), design.rows.values
+    for j in few:  # given the rest of the row and the columns drawn before it
+        predictors = Predictors(design, given, np.arange(len(values)))
+        stronger = STRONGER if len(few) <= LONG else STRONGER[:1]
+        fit = fit_discrete(predictors, values[:, j], not design.rows.categorical[j], stronger)
+        discrete.append(replace(fit, column=j))
+        given = np.append(given, j)
     spikes = _spikes(design, many) if len(targets) == 1 else np.full(len(many), np.nan)
     rows = _without_gaps(design, many, spikes)
     numeric = fit_numbers(Predictors(design, given, rows), many) if len(rows) >= FEWEST or len(many) < 2 else []
@@ -306,7 +299,9 @@ def fit_subset(design: Design, targets: Ints, rest: Ints) -> ConditionalDistribu
     clusters = design.rows.clusters
     weight = 1 if clusters is None else -(-len(rows) // max(len(np.unique(clusters[rows])), 1))
     combinations = _combinations(design, discrete)
-    return ConditionalDistribution(discrete, combinations, gaps, patterns, spikes, tuple(numeric), len(rows), weight)
+    return ConditionalDistribution(
+        design, tuple(discrete), combinations, gaps, patterns, spikes, tuple(numeric), len(rows), weight
+    )
 
 
 def _without_gaps(design: Design, columns: list[int], spikes: Floats) -> Ints:
@@ -334,15 +329,7 @@ def _spikes(design: Design, columns: list[int]) -> Floats:
     return spikes
 
 
-def _fit_after(design: Design, rest: Ints, before: list[int], column: int, stronger: tuple[float, ...]) -> DiscreteFit:
-    """Fit a column of few values, given the rest of the row and the columns drawn before it."""
-    values = design.rows.values
-    predictors = Predictors(design, np.concatenate([rest, np.array(before, np.int64)]), np.arange(len(values)))
-    fit = fit_discrete(predictors, values[:, column], not design.rows.categorical[column], stronger)
-    return replace(fit, column=column)
-
-
-def _combinations(design: Design, discrete: tuple[DiscreteFit, ...]) -> Ints | None:
+def _combinations(design: Design, discrete: Sequence[DiscreteFit]) -> Ints | None:
     """Return the combinations of values that may be drawn, where they are few enough to be listed.
 
     Where hardly a row has a combination of its own, those that never come are taken to be impossible: by Good (1953)
@@ -382,25 +369,18 @@ SAME = 1e-9
 class NearestRows:
     """The reference rows that are nearest to an input in what the rest of a row predicts of the subset, straight."""
 
+    design: Design
     rest: Ints
     lines: tuple[LinearFit, ...]  # of each plain feature of the subset on the rest
     scale: Floats  # (q,)
     tree: Any  # scipy.spatial.cKDTree
     count: int
 
-    def __call__(self, design: Design, inputs: Array) -> Ints:  # (n, d) -> (n, count)
-        places = _straight(self.lines, design.matrix(inputs, self.rest, "plain")) / self.scale
-        _, rows = self.tree.query(places, self.count)
+    def __call__(self, inputs: Array) -> Ints:  # (n, d) -> (n, count)
+        features = self.design.matrix(inputs, self.rest, "plain")
+        places = np.stack([line.means(features) for line in self.lines], axis=1)
+        _, rows = self.tree.query(places / self.scale, self.count)
         return np.asarray(rows).reshape(len(inputs), self.count)
-
-
-def any_rows(design: Design, inputs: Array) -> Ints:
-    """Return all reference rows for each input, (n, rows)."""
-    return np.broadcast_to(np.arange(len(design.rows)), (len(inputs), len(design.rows)))
-
-
-def _straight(lines: Sequence[LinearFit], features: Floats) -> Floats:
-    return np.stack([line.means(features) for line in lines], axis=1)
 
 
 def nearest_rows(design: Design, targets: Ints, rest: Ints) -> NearestRows:
@@ -410,10 +390,10 @@ def nearest_rows(design: Design, targets: Ints, rest: Ints) -> NearestRows:
     regressions = Predictors(design, rest, np.arange(len(design.rows))).ridge(Terms("plain"), len(design.rows))
     wanted = design.reference(targets, "plain", np.arange(len(design.rows)))[0].T
     lines = tuple(regressions.fit(target, best_penalty(regressions, target)) for target in wanted)
-    places = _straight(lines, regressions.features)
+    places = np.stack([line.means(regressions.features) for line in lines], axis=1)
     scale = np.where(places.std(axis=0) > 0, places.std(axis=0), 1.0)
     count = min(max(FEWEST_NEAR, min(len(places) // 10, MOST_NEAR)), len(places))
-    return NearestRows(rest, lines, scale, cKDTree(places / scale), count)
+    return NearestRows(design, rest, lines, scale, cKDTree(places / scale), count)
 
 
 def checked(fit: ConditionalDistribution, design: Design, targets: Ints, rest: Ints) -> ConditionalDistribution:
@@ -425,7 +405,7 @@ def checked(fit: ConditionalDistribution, design: Design, targets: Ints, rest: I
         sample = design.subsample(len(rows), CHECKED)
         rng = stream(design.seed, "residual", "check", *(rows.marks[j] for j in columns))
         donors, uniform = fit.uniforms(len(sample), DRAWS, rng)
-        drawn = fit.values(design, rows.values[sample], np.minimum(donors, fit.donors - 1), uniform)
+        drawn = fit.values(rows.values[sample], np.minimum(donors, fit.donors - 1), uniform)
         if not impossible(rows, columns, sample, drawn):
             return fit
     nearest = nearest_rows(design, targets, rest)
@@ -474,19 +454,18 @@ class Residual:
     calibrated = True  # on rows that the fit has not seen
 
     def of_many(self) -> Residual:
-        """Return the same for many columns given few: without trees, in a quarter of the time, and with draws that have
-        the error of the fit, one for some draws of an input."""
+        """Return the same for many columns given few: no trees (a quarter of the time), draws with its errors."""
         return Residual(self.rows, Design(self.rows, self.design.seed, trees=False), given=self.given, unsure=TOGETHER)
 
     def fit(self, subset: Subset) -> ConditionalDistribution:
         """Return the distribution of a subset, fitted when it is first needed."""
         targets, rest = self.rows.parts(subset)
         key = tuple(targets.tolist())
-        if key not in self.fits and not len(rest):  # of all columns: any row
-            none, size = np.zeros((1, 0), np.int64), len(self.rows)
-            self.fits[key] = ConditionalDistribution((), None, None, none, np.zeros(0), (), size, 1, any_rows)
-        if key not in self.fits:
+        if key not in self.fits and len(rest):
             self.fits[key] = checked(fit_subset(self.design, targets, rest), self.design, targets, rest)
+        elif key not in self.fits:  # of all columns: any row
+            none, size, near = np.zeros((1, 0), np.int64), len(self.rows), self.rows.all_for
+            self.fits[key] = ConditionalDistribution(self.design, (), None, None, none, np.zeros(0), (), size, 1, near)
         return self.fits[key]
 
     def unfitted(self, subsets: Sequence[Subset]) -> Sequence[Callable[[], object]]:
@@ -495,11 +474,10 @@ class Residual:
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
         chosen = np.asarray(subset.index)
-        fresh = self.fit(subset).draw(self.design, inputs, chosen, draws, rng, unsure=self.unsure)
+        fresh = self.fit(subset).draw(inputs, chosen, draws, rng, unsure=self.unsure)
         return fresh.reshape(-1, len(chosen)).astype(inputs.dtype, copy=False)
 
     def notes(self, inputs: Array, subsets: Sequence[Subset], seed: int) -> list[Note]:  # noqa: ARG002
-        """Return how many rows of a large reference were used."""
         used = {"used": len(self.rows), "given": self.given}
         return [Note("reference-sampled", "info", used)] if self.given > len(self.rows) else []
 
@@ -527,7 +505,7 @@ class Residual:
         columns = [part.levels[codes] for part, codes in zip(fit.discrete, fit.combinations.T, strict=True)]
         values = np.stack(columns, axis=1)[:, [fit.columns.index(j) for j in subset.index]]
         listed = np.broadcast_to(values, (len(inputs), *values.shape))
-        joint = fit.joint(self.design, inputs) * (fit.donors / (fit.donors + fit.weight))
+        joint = fit.joint(inputs) * (fit.donors / (fit.donors + fit.weight))
         observed = np.full((len(inputs), 1), fit.weight / (fit.donors + fit.weight))
         listed = np.concatenate([inputs[:, None, np.asarray(subset.index)], listed], axis=1)
         return listed, np.concatenate([observed, joint], axis=1)
@@ -537,7 +515,7 @@ class Residual:
 
     def donors(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
         fit = self.fit(subset)
-        values, mass = fit.all_donors(self.design, inputs, np.asarray(subset.index))
+        values, mass = fit.all_donors(inputs, np.asarray(subset.index))
         return with_observed(inputs, subset, values, mass, fit.donors / fit.weight)
 
     def cdf(self, subset: Subset) -> ColumnDistribution | None:
@@ -648,4 +626,4 @@ def residual(reference: object, *, groups: object = None, seed: int = 0) -> Tabl
 def _fitted(seed: int, size: int, table: Table) -> TableSampler:
     rows = reference_rows(table)
     conditional = Residual(rows, Design(rows, seed), given=size)
-    return fitted(conditional, "residual", table, refit=partial(_fitted, seed, 0))
+    return TableSampler(conditional, "residual", table, refit=partial(_fitted, seed, 0))

@@ -32,8 +32,7 @@ class Forest:
     counts: Floats  # (m, trees) how often each tree has seen a row
     left_out: Floats  # (m, outputs) means over trees that have not seen the row, nor its cluster
 
-    def each(self, features: Floats) -> Floats:
-        """Return the prediction of each tree, (n, trees, outputs)."""
+    def each(self, features: Floats) -> Floats:  # (n, trees, outputs)
         rows = np.ascontiguousarray(features, np.float32)
         return np.stack([_at(tree, rows) for tree in self.trees], axis=1)
 
@@ -79,8 +78,7 @@ class Boosting:
     rounds: int
     left_out: Floats  # (m,)
 
-    def each(self, features: Floats) -> Floats:
-        """Return the prediction of each model, (n, folds)."""
+    def each(self, features: Floats) -> Floats:  # (n, folds)
         staged = (islice(model.staged_predict(features), self.rounds - 1, None) for model in self.models)
         return np.stack([next(stages) for stages in staged], axis=1)
 
@@ -148,8 +146,7 @@ class TreeStage:
         none = np.zeros((len(features), FOLDS))
         return forest, none if self.boosting is None else self.scale * self.boosting.each(features)
 
-    def __call__(self, features: Floats) -> Floats:
-        """Return what is added, (n,)."""
+    def __call__(self, features: Floats) -> Floats:  # (n,) what is added
         if not len(features) or not any(self.shares):
             return np.zeros(len(features))
         forest, boosted = self._each(features)
@@ -170,7 +167,6 @@ class TreeStage:
         return self.variance(forest, boosted), distance
 
     def variance_of_mean(self, features: Floats) -> float:
-        """Return the variance of what is added on average over rows."""
         forest, boosted = self._each(features)
         return float(self.variance(forest.mean(axis=0)[None], boosted.mean(axis=0)[None])[0])
 
