@@ -161,7 +161,10 @@ def layout_of(outputs: Sequence[Array], side: tuple[int, int], classes: int = 0)
     >>> layout_of([np.zeros((1, 2125, 112))], (320, 320)).head
     'nanodet'
     """
-    cells = {strides: _cells(side, strides) for strides in ((8, 16, 32), (8, 16, 32, 64))}
+    cells = {  # of each stride
+        strides: [-(-side[0] // stride) * -(-side[1] // stride) for stride in strides]
+        for strides in ((8, 16, 32), (8, 16, 32, 64))
+    }
     shapes = [output.shape for output in outputs]
     rows = [shape[1] for shape in shapes if len(shape) == 3]
     if len(outputs) in (6, 8) and len(rows) == len(outputs):  # classes and distances of each stride
@@ -190,10 +193,6 @@ def layout_of(outputs: Sequence[Array], side: tuple[int, int], classes: int = 0)
     if rows_ == anchored:  # YOLOv5 and v7 have three anchors a cell; logarithms of sizes are negative somewhere
         return Layout("yolox", transposed, (8, 16, 32) if (sizes < 0).any() else ())
     return Layout("objectness", transposed)
-
-
-def _cells(side: tuple[int, int], strides: Sequence[int]) -> list[int]:
-    return [-(-side[0] // stride) * -(-side[1] // stride) for stride in strides]
 
 
 def _centres(side: tuple[int, int], strides: Sequence[int], offset: float) -> tuple[Floats, Floats]:

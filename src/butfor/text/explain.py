@@ -112,9 +112,6 @@ def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False, to
     return spans(units)
 
 
-KEEP = (8, 2**26)  # counterfactuals of each hypothesis that are kept, and the characters of all of them
-
-
 @documented
 def explain(
     model: object,
@@ -261,7 +258,7 @@ def explain(
         sampler_notes=notes,
         inputs=TextInputs(repr(proposer), kept),
         data_dependent=not is_blind(proposer),
-        keep=KEEP,
+        keep=(8, 2**26),  # counterfactuals of each hypothesis, and characters of all of them
         parts=None if settings.enough is None else kept_spans(hypotheses, kept, sampler),
     )
     result = run(context, settings.for_inputs(given.names, names))

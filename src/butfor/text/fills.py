@@ -16,17 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from butfor.evaluation.samplers import HasNotes, ListsSupport, RefusesInputs, Sampler, SamplerInfo, info_of, method
-from butfor.text.segment import (
-    Span,
-    case_of,
-    cased,
-    changed,
-    check_texts,
-    hull_of,
-    rewritten,
-    spans_of,
-    word_places,
-)
+from butfor.text.segment import Span, case_of, cased, changed, check_texts, hull_of, rewritten, spans_of, word_places
 from butfor.types import Array, Floats, InputError, Ints, Subset, whole
 
 
@@ -249,14 +239,6 @@ class WordByWord:
 TRIES = 8  # draws of a word that does not stand elsewhere in the text
 
 
-class RedrawsWords(Protocol):
-    """A sampler that can redraw all places of a word at once."""
-
-    @property
-    def listed(self) -> int: ...
-    def together(self, text: str, places: Sequence[Span], others: Set[str]) -> Filling: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Together:
     """Redraws all places of a word by one new word (METHODS 22).
@@ -269,7 +251,7 @@ class Together:
     would not be exchangeable. Each place keeps its case.
     """
 
-    sampler: Any  # RedrawsWords
+    sampler: Any  # with together(text, places, others) -> Filling
 
     __call__ = draw_spans
     repeats = always_repeats
