@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.evaluation.hypotheses import is_blind, list_hypotheses
+from butfor.evaluation.hypotheses import ProposesTree, is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.image.attributes import with_attributes
-from butfor.image.boxes import as_proposer, is_zoom
+from butfor.image.boxes import as_proposer
 from butfor.image.cache import cached
 from butfor.image.donor import Donor, donor
 from butfor.image.files import load_items, propose_regions, source_record
@@ -136,7 +136,8 @@ def explain(
         raise InputError(
             f"effects need fresh draws, but {sampler!r} always draws the same; wrap it in butfor.image.diversify"
         )
-    usual = "sequential" if is_zoom(boxes) else "osft" if fixed else default_test(len(given), family, dear=True)
+    zooms = isinstance(boxes, ProposesTree) or (isinstance(boxes, str) and boxes == "zoom")
+    usual = "sequential" if zooms else "osft" if fixed else default_test(len(given), family, dear=True)
     settings = Settings.of(named, test=usual, alternative=None if target in (None, "output") else "greater")
     whole = info_of(sampler).fills_whole
     proposer = as_proposer(boxes, settings.seed, given.names, whole=whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -207,9 +207,6 @@ class ImageFiles(Sequence[Image]):
             return replace(self, paths=self.paths[index], names=self.names[index])
         return recent_image(self.paths[index], self.longest, self.most_pixels)
 
-    def __iter__(self) -> Iterator[Image]:
-        return (self[i] for i in range(len(self)))
-
 
 def recent_image(path: Path, longest: int | None, most_pixels: int) -> Image:
     """Read a file's image, read-only; the last two stay in memory until they change on disk."""
@@ -258,7 +255,6 @@ def folder(
         raise InputError(f"the image folder {root} {'is a file' if root.is_file() else 'does not exist'}")
     files = [file for file in (root.rglob("*") if recursive else root.iterdir()) if file.is_file()]
     by_name = {file.relative_to(root).as_posix(): file for file in files if not file.name.startswith(".")}
-
     names = sorted((name for name in by_name if name.lower().endswith(SUFFIXES)), key=natural_order)
     if not names:
         deeper = any(file.name.lower().endswith(SUFFIXES) for file in root.rglob("*"))

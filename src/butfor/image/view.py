@@ -105,8 +105,15 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = SIDE) ->
             inside = np.zeros(owner.shape, np.bool_)  # a dot is made large enough to be seen
             inside[y1 : max(y2, y1 + 2 * line), x1 : max(x2, x1 + 2 * line)] = True
         if inside.any():
-            _tint(picture, regions[k], inside, side)
-            _outline(picture, pen, regions[k], inside, line)
+            mark = regions[k]
+            if mark.chosen and mark.size:  # in colour the more, the larger it is
+                strength = np.uint8(round(255 * 0.6 * min(abs(mark.size), 1.0)))
+                picture.paste(mark.colour, mask=Pictures.fromarray(inside.astype(np.uint8) * strength))
+            if mark.hatched:
+                step = max(4, round(HATCH * side / SIDE))
+                lines = inside & (np.indices(inside.shape).sum(axis=0) % step < max(1, step // 5))
+                picture.paste(PAPER, mask=Pictures.fromarray(lines.astype(np.uint8) * 200))
+            _outline(picture, pen, mark, inside, line)
         owner[inside] = k
     for k in reversed(order):  # small ones have less room for their text
         _label(pen, regions[k], k, owner, line)
@@ -126,20 +133,6 @@ def resized(image: Image, scale: float) -> Picture:
     size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
     method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST  # keep the pixels
     return Pictures.fromarray(np.ascontiguousarray(image)).resize(size, method)
-
-
-def _tint(picture: Picture, mark: Mark, inside: Bools, side: int) -> None:
-    """Colour a region the more the larger it is, and hatch it where its fills look odd."""
-    from PIL import Image as Pictures
-
-    if mark.chosen and mark.size:
-        strength = np.uint8(round(255 * 0.6 * min(abs(mark.size), 1.0)))
-        picture.paste(mark.colour, mask=Pictures.fromarray(inside.astype(np.uint8) * strength))
-    if mark.hatched:
-        step = max(4, round(HATCH * side / SIDE))
-        rows, columns = np.indices(inside.shape)
-        lines = inside & ((rows + columns) % step < max(1, step // 5))
-        picture.paste(PAPER, mask=Pictures.fromarray(lines.astype(np.uint8) * 200))
 
 
 def _outline(picture: Picture, pen: ImageDraw, mark: Mark, inside: Bools, line: int) -> None:
@@ -356,7 +349,7 @@ def pictures(result: Result) -> Pictures | None:
         more=count - len(order),
         label=label,
         number=number_words(result),
-        hatched=bool((hatched(result)).any()),
+        hatched=bool(hatched(result).any()),
         page=PAGE,
         drawn=any(region.tiles for photo in photographs for region in photo.regions),
         zoomed=result.hypotheses.layers is not None,
@@ -449,28 +442,19 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
     From coarse to fine only the finest chosen cells are outlined, all chosen ones are lit, and the others have a veil
     where their effect was estimated.
     """
-
     if result.located is not None:
         return where_marks(result, image, int(result.input_of[rows[0]]))
     sure, lined, drops = marked(result), hatched(result), np.nan_to_num(sizes_of(result))
     least = 1e-9 if number_words(result) == "change of the output" else STRONG
     largest = max(least, float(np.abs(drops).max(initial=0.0)))
 
-    def marks(shown: Iterable[int]) -> list[Mark]:
-        return [
-            Mark(
-                result.hypotheses.block_of(row).subset,
-                _inside(result, row),
-                bool(sure[row]),
-                float(drops[row] / largest),
-                bool(lined[row]),
-            )
-            for row in shown
-        ]
+    def mark(row: int) -> Mark:
+        subset, size = result.hypotheses.block_of(row).subset, float(drops[row] / largest)
+        return Mark(subset, _inside(result, row), bool(sure[row]), size, bool(lined[row]))
 
     layers = result.hypotheses.layers
     if layers is None:
-        return image, marks(rows.tolist())
+        return image, list(map(mark, rows.tolist()))
     deepest, effect = max(1, int(layers.resolution.max())), result.effects.effect
     most = np.abs(effect[np.isfinite(effect)]).max(initial=0.0)  # of the run, so that pictures can be compared
     cells, chosen = [], []
@@ -486,7 +470,7 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
         cells.append(Cell(result.hypotheses.block_of(row).subset, depth, bool(effect[row] < 0), estimate))
     cells.sort(key=lambda cell: cell.estimate is not None)  # veils over what is chosen at the same resolution
     outlined = headline_parts(result, result.chosen)
-    return heat(image, cells), marks(row for row in chosen if outlined[row])
+    return heat(image, cells), [mark(row) for row in chosen if outlined[row]]
 
 
 def where_marks(result: Result, image: Image, index: int) -> tuple[Image, list[Mark]]:

@@ -433,11 +433,8 @@ def confirm(
 def decided(decision: Decision, drawn: Sequence[Region], observed: Floats, settings: Settings) -> Decided:
     """Return how often each region (H,) changes the decision, regions of a photograph from large to small."""
     before, draws = decision(observed), np.array([len(region.changes) for region in drawn])
-    flips = [
-        float((decision(region.outputs) != one).sum()) if len(region.outputs) else 0.0
-        for region, one in zip(drawn, before, strict=True)
-    ]
-    hits = np.array(flips)
+    flips = zip(drawn, before, strict=True)
+    hits = np.array([float((decision(one.outputs) != was).sum()) if len(one.outputs) else 0.0 for one, was in flips])
     share = np.where(draws > 0, hits / np.maximum(draws, 1), np.nan)
     low, high = mixture_low(hits, draws, 0.025), 1 - mixture_low(draws - hits, draws, 0.025)
     sure = mixture_low(hits, draws, settings.alpha / CLAIMS) > settings.level

@@ -146,15 +146,14 @@ def regression(inputs: Array, subset: Subset, draws: int, rng: np.random.Generat
     return fresh.reshape(-1, len(columns))
 
 
-def linear_gaussian(
-    name: str, seed: int, *, inputs: int = INPUTS, width: int = LINEAR_WIDTH, shift: float = LINEAR_SHIFT
-) -> Bed:
+def linear_gaussian(name: str, seed: int, *, shift: float = LINEAR_SHIFT) -> Bed:
     """Return a linear model that ignores every other column of correlated normal inputs; Q is exact.
 
     The shifted entries of a row come from N(shift, 1) first and the others from the reference given them. So x_j given
     the rest of its row has exactly the distribution Q wherever j was not shifted. True: shifted, and the weight is not
     zero.
     """
+    inputs, width = INPUTS, LINEAR_WIDTH
     rng = stream(seed, "linear", width)
     weights = np.where(np.arange(width) % 2 == 0, rng.uniform(0.5, 2.0, width), 0.0)
     covariance, shifted = linear_covariance(width), rng.random((inputs, width)) < LINEAR_SHARE

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from butfor.evaluation.samplers import HasNotes, ListsSupport, RefusesInputs, Sampler, SamplerInfo, info_of, method
+from butfor.evaluation.samplers import ListsSupport, Sampler, SamplerInfo, info_of
 from butfor.text.segment import Span, case_of, cased, changed, check_texts, hull_of, rewritten, spans_of, word_places
 from butfor.types import Array, Floats, InputError, Ints, Subset, whole
 
@@ -279,16 +279,6 @@ class Together:
     def lists(self, subset: Subset) -> bool:
         index = subset.index if isinstance(subset.index[0], int) else subset.index[0]
         return isinstance(self.sampler, ListsSupport) and self.sampler.lists(Subset(subset.name, index))
-
-    def covers(self, text: str, subset: Subset) -> bool:
-        covers = method(self.sampler, "covers")
-        return covers is None or bool(covers(text, subset))
-
-    def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Any]:
-        return self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
-
-    def unfit(self, item: str) -> str | None:
-        return self.sampler.unfit(item) if isinstance(self.sampler, RefusesInputs) else None
 
 
 @dataclass(frozen=True, eq=False)

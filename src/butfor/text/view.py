@@ -14,16 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from butfor.results.result import Result
 from butfor.results.summary import change, number, probabilities
 from butfor.text.segment import Span, changed, spans_of, splits_character, word_spans
 from butfor.types import Floats, InputError, Ints
-
-if TYPE_CHECKING:
-    from butfor.results.result import Result
 
 # both: two directions; chosen: direction not known; unknown: outside the sampler's vocabulary
 Kind = Literal["", "tested", "unknown", "up", "down", "both", "chosen"]
