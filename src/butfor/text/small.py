@@ -301,8 +301,8 @@ def small_infiller(
     only the 4,323 words that are as common in praise as in blame (training/plain_words.py): plain words of a text are
     still exchangeable with their draws, so they are the nulls, and words of opinion are what a run discovers.
 
-    Limits: a word outside its vocabulary is redrawn from the words inside, so that it is marked
-    and not judged. A text with more than 35 % of such words is refused.
+    Limits: a word outside its vocabulary is redrawn from the words inside, so that it is marked and not judged. A text
+    with more than 35 % of such words is refused.
 
     Parameters
     ----------

@@ -346,9 +346,9 @@ LEGEND = "[+word] raises the output, [−word] lowers it; [?word]: unknown to th
 def rendered(result: Result, input: object, *, colour: bool | None = None, width: int = WIDTH) -> str:
     """Return the text of one input with its chosen words marked: [+word] raises the output, [−word] lowers it.
 
-    [?word] is unknown to the sampler.
-    [±word] has pieces of both kinds; [*word] was chosen in a direction that is not known, since no effect was
-    estimated. `colour` None: if standard output is a terminal. Characters that would steer a terminal are replaced.
+    [?word] is unknown to the sampler; [±word] has pieces of both kinds; [*word] was chosen in a direction that is not
+    known, since no effect was estimated. `colour` None: if standard output is a terminal. Characters that would steer a
+    terminal are replaced.
     """
     from rich.console import Console
     from rich.text import Text
