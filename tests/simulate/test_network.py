@@ -77,7 +77,7 @@ def test_gradient_against_finite_differences() -> None:
 def test_a_damaged_cache_is_trained_again(damage: bytes, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = cache / f"network-{network.RECIPE}-independent-77.npz"
     path.write_bytes(damage)
-    made = tuple(np.ones(shape) for shape in network._shapes())
+    made = tuple(np.ones(shape) for shape in network.SHAPES)
     monkeypatch.setattr(network, "train", lambda *_: made)
     assert network.trained("independent", 77, _draw) is made
     monkeypatch.undo()
@@ -90,7 +90,7 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(tmp_path: Path, monkeypa
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     monkeypatch.setenv("BUTFOR_CACHE", str(blocked))
-    made = tuple(np.ones(shape) for shape in network._shapes())
+    made = tuple(np.ones(shape) for shape in network.SHAPES)
     monkeypatch.setattr(network, "train", lambda *_: made)
     assert network.trained("independent", 0, _draw) is made
 

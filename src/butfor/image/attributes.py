@@ -26,8 +26,7 @@ def colour(image: Image, rng: np.random.Generator) -> Image:
     hsv = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2HSV).astype(np.float32)
     hsv[..., 0] = (hsv[..., 0] + rotation) % 180  # OpenCV counts hues in steps of two degrees
     hsv[..., 1] = np.clip(hsv[..., 1] * saturation, 0, 255)
-    rgb = cv2.cvtColor(hsv.astype(np.uint8), cv2.COLOR_HSV2RGB) * gains
-    return np.asarray(np.clip(np.rint(rgb), 0, 255), np.uint8)
+    return _uint8(cv2.cvtColor(hsv.astype(np.uint8), cv2.COLOR_HSV2RGB) * gains)
 
 
 def greyscale(image: Image, rng: np.random.Generator) -> Image:
@@ -38,8 +37,7 @@ def greyscale(image: Image, rng: np.random.Generator) -> Image:
     True
     """
     weights = rng.dirichlet(12 * np.array([0.299, 0.587, 0.114]))
-    grey = np.clip(np.rint(image @ weights), 0, 255).astype(np.uint8)
-    return np.repeat(grey[..., None], 3, axis=2)
+    return np.repeat(_uint8(image @ weights)[..., None], 3, axis=2)
 
 
 def texture(image: Image, rng: np.random.Generator) -> Image:
@@ -61,7 +59,7 @@ def texture(image: Image, rng: np.random.Generator) -> Image:
     quarters = rng.integers(4, size=len(tiles))
     tiles = np.stack([np.rot90(piece, k) for piece, k in zip(tiles, quarters, strict=True)])
     shuffled = tiles.reshape(down, across, tile, tile, 3).swapaxes(1, 2).reshape(down * tile, across * tile, 3)
-    return np.asarray(np.clip(np.rint(smooth + shuffled[:height, :width]), 0, 255), np.uint8)
+    return _uint8(smooth + shuffled[:height, :width])
 
 
 def brightness(image: Image, rng: np.random.Generator) -> Image:
@@ -168,12 +166,10 @@ class Attributes:
     def __call__(self, name: object, image: Image) -> list[Subset]:
         subsets = []
         for title, transform in self.chosen:
-            if title in self.masks:
-                mask = _mask_of(title, self.masks[title], str(name), image)
-                if mask is not None:
-                    subsets.append(Subset(title, Attribute(title, Masked(transform, mask))))
-            else:
+            if title not in self.masks:
                 subsets.append(Subset(title, Attribute(title, _transform(transform))))
+            elif (mask := _mask_of(title, self.masks[title], str(name), image)) is not None:
+                subsets.append(Subset(title, Attribute(title, Masked(transform, mask))))
         return subsets
 
 

@@ -13,7 +13,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Overlap, Proposer, ProposesTree, check_overlap_option, unique
+from butfor.evaluation.hypotheses import Overlap, Proposer, check_overlap_option, unique
 from butfor.image.files import read_image
 from butfor.image.region import Box, GivenRegions, Image, RegionWarning, grid, superpixels, zoom
 from butfor.streams import stream
@@ -24,10 +24,6 @@ Corners = tuple[float, float, float, float]
 Units = Literal["pixel", "relative"]
 Form = Literal["corners", "xywh"]
 FARTHEST = 1e9  # pixels
-
-
-def is_zoom(boxes: object) -> bool:
-    return isinstance(boxes, ProposesTree) or (isinstance(boxes, str) and boxes == "zoom")
 
 
 def as_proposer(given: object, seed: int, names: Sequence[str] = (), *, whole: bool = False) -> Proposer:
@@ -269,10 +265,7 @@ def _entries(source: object, of: str) -> tuple[tuple[str | None, Corners], ...]:
 
 
 def _in_pixels(units: Units | None, form: Form, name: str, image: Image, drawn: Drawn) -> Iterator[Subset]:
-    """Yield the boxes of one image in its pixels.
-
-    Without units, numbers that all lie between 0 and 1 with a fraction among them are relative.
-    """
+    """Yield the boxes of one image in its pixels."""
     height, width = image.shape[:2]
     values = np.array([corners for _, corners in drawn.boxes]).reshape(-1, 4)
     chosen = units or drawn.units or "pixel"
@@ -334,14 +327,11 @@ class RandomBoxes:
     blind = True  # chosen without looking at the image
 
     def __call__(self, name: object, image: Image, kept: Sequence[Box] = ()) -> list[Subset]:
-        """Return boxes that overlap neither each other nor those in `kept`, out of `tries`.
-
-        Sides are uniform between a quarter and a half of the image's, positions uniform where the box fits.
-        """
+        """Return boxes that overlap neither each other nor those in `kept`, out of `tries`."""
         rng = stream(self.seed, "random boxes", str(name))
         height, width = image.shape[:2]
         boxes = list(kept)
-        for _ in range(self.tries):
+        for _ in range(self.tries):  # sides between a quarter and a half of the image's, anywhere inside
             across, down = (
                 int(rng.integers(-(-length // 4), max(-(-length // 4), length // 2) + 1)) for length in (width, height)
             )

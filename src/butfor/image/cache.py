@@ -19,8 +19,6 @@ from butfor.evaluation.samplers import HasNotes, Sampler, SamplerInfo, SeesRun, 
 from butfor.image.region import Attribute, Box, Image, RegionWarning, at, bounds, check_image, mask_of
 from butfor.types import InputError, ModelError, Subset, reworded
 
-State = dict[str, Any]  # of a random stream, as JSON can hold it
-
 
 @dataclass(frozen=True)
 class Cached:
@@ -55,7 +53,7 @@ class Cached:
         mask = mask_of(subset, *image.shape[:2])
         box = bounds(mask) if mask.any() else (0, 0, 0, 0)
         fixed = self.info.deterministic
-        before = "" if fixed else _as_json(_state(rng))
+        before = "" if fixed else _state(rng)
         key = hashlib.blake2b(digest_size=20)
         key.update(f"{__version__}|{self.name}|{image.shape}|{before}|".encode())
         key.update(np.ascontiguousarray(image).tobytes())
@@ -65,7 +63,7 @@ class Cached:
         if stored is not None:
             part, after = stored
             if after is not None:  # advance the stream as if it had been drawn
-                children = after["spawned"] - _state(rng)["spawned"]
+                children = after["spawned"] - json.loads(_state(rng))["spawned"]
                 rng.bit_generator.state = after["bits"]
                 if children > 0:
                     rng.spawn(children)
@@ -76,7 +74,7 @@ class Cached:
         if len(made) != 1:
             raise ModelError(f"{self.sampler!r} returned {len(made)} images for one image and one draw")
         check_image(made[0])
-        if not fixed and _as_json(_state(rng)) == before:  # the next draw would be taken for this one
+        if not fixed and _state(rng) == before:  # the next draw would be taken for this one
             warnings.warn(
                 f"{self.sampler!r} takes no randomness from the rng that it is given: its fills cannot be kept, nor "
                 "drawn again; use rng for all that is random",
@@ -124,22 +122,20 @@ def cached(sampler: Sampler, folder: str | Path, *, name: str | None = None) -> 
     return Cached(sampler, Path(folder), name)
 
 
-def _state(rng: np.random.Generator) -> State:
-    seeds = rng.bit_generator.seed_seq
-    if not isinstance(seeds, np.random.SeedSequence):
-        return {"bits": rng.bit_generator.state, "seeds": None, "spawned": 0}
-    origin = {"entropy": seeds.entropy, "spawn_key": seeds.spawn_key}
-    return {"bits": rng.bit_generator.state, "seeds": origin, "spawned": seeds.n_children_spawned}
+def _state(rng: np.random.Generator) -> str:
+    """Return the state of a random stream as JSON."""
 
-
-def _as_json(state: State) -> str:
     def plain(value: object) -> object:
         return value.tolist() if isinstance(value, np.ndarray | np.integer) else str(value)
 
+    origin, spawned = None, 0
+    if isinstance(seeds := rng.bit_generator.seed_seq, np.random.SeedSequence):
+        origin, spawned = {"entropy": seeds.entropy, "spawn_key": seeds.spawn_key}, seeds.n_children_spawned
+    state = {"bits": rng.bit_generator.state, "seeds": origin, "spawned": spawned}
     return json.dumps(state, sort_keys=True, default=plain)
 
 
-def _read(file: Path, box: Box) -> tuple[Image, State | None] | None:
+def _read(file: Path, box: Box) -> tuple[Image, dict[str, Any] | None] | None:
     """Return the pixels of `box` and the state of the stream after them; None if there is no such fill."""
     from PIL import Image as Pictures
 
@@ -150,7 +146,7 @@ def _read(file: Path, box: Box) -> tuple[Image, State | None] | None:
             return None
         if not text:
             return part, None
-        state: State = json.loads(text)
+        state = json.loads(text)
         inner = state["bits"]["state"]
         state["bits"]["state"] = {k: np.array(v, np.uint64) if isinstance(v, list) else v for k, v in inner.items()}
         return part, state
@@ -165,7 +161,7 @@ def _write(file: Path, part: Image, rng: np.random.Generator | None) -> None:
 
     info = PngInfo()
     if rng is not None:
-        info.add_text("state", _as_json(_state(rng)))
+        info.add_text("state", _state(rng))
     beside = None
     try:
         with reworded(f"a fill cannot be kept in {file.parent}: ", OSError, advice="; choose another folder"):

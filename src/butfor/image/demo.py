@@ -103,20 +103,19 @@ class Tissue:
     classes = ("benign", "tumour")
 
     def __call__(self, batch: Sequence[Image]) -> Floats:
-        weights = weights_of(self.name)
-        out = np.concatenate([self._scores(np.stack(batch[k : k + 32]), weights) for k in range(0, len(batch), 32)])
-        scores = out.astype(np.float64)
+        weights, out = weights_of(self.name), []
+        for k in range(0, len(batch), 32):
+            images = np.stack(batch[k : k + 32]).astype(np.float32)
+            x = images.reshape(len(images), SIDE // 2, 2, SIDE // 2, 2, 3).mean(axis=(2, 4)) / 127.5 - 1
+            for layer in range(LAYERS):  # 3 x 3, stride 2, padded by a pixel; then ReLU
+                padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+                views = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))[:, ::2, ::2]
+                x = views.reshape(*views.shape[:3], -1) @ weights[f"w{layer}"] + weights[f"b{layer}"]
+                x = np.maximum(x, 0)
+            pooled = np.concatenate([x.max(axis=(1, 2)), x.mean(axis=(1, 2))], axis=1)
+            out.append(pooled @ weights["head"] + weights["bias"])
+        scores = np.concatenate(out).astype(np.float64)
         return np.asarray(scores - np.logaddexp(scores[:, :1], scores[:, 1:]))
-
-    def _scores(self, images: Array, weights: Mapping[str, Array]) -> Array:
-        x = images.astype(np.float32).reshape(len(images), SIDE // 2, 2, SIDE // 2, 2, 3).mean(axis=(2, 4)) / 127.5 - 1
-        for layer in range(LAYERS):  # 3 x 3, stride 2, padded by a pixel; then ReLU
-            padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-            views = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))[:, ::2, ::2]
-            x = views.reshape(*views.shape[:3], -1) @ weights[f"w{layer}"] + weights[f"b{layer}"]
-            x = np.maximum(x, 0)
-        pooled = np.concatenate([x.max(axis=(1, 2)), x.mean(axis=(1, 2))], axis=1)
-        return np.asarray(pooled @ weights["head"] + weights["bias"])
 
 
 @cache

@@ -12,13 +12,12 @@ from typing import Literal
 import numpy as np
 
 from butfor.image.inpainters import Graph, open_graph
-from butfor.image.models import class_names
+from butfor.image.models import IMAGENET_MEAN, IMAGENET_SCALE, class_names
 from butfor.image.region import Image, check_image
 from butfor.models.wrap import need
 from butfor.types import Array, Floats, InputError, Ints, ModelError
 
 GREY = 114  # that YOLO networks are trained to see around images
-MEAN, DEVIATION = np.array([123.675, 116.28, 103.53]), np.array([58.395, 57.12, 57.375])  # of ImageNet, in RGB
 FORMATS = "(1, 4 + classes, n) of YOLOv8, (1, n, 5 + classes) of v5 and YOLOX, (1, n, 6) of v10, or NanoDet's"
 Found = tuple[Floats, Floats, Ints]  # corners (n, 4), scores (n,), classes (n,)
 
@@ -136,7 +135,7 @@ def _size(graph: Graph) -> tuple[int, int]:
 def _feed(graph: Graph, padded: Image, layout: Layout) -> dict[str, Array]:
     pixels: Array = padded.astype(np.float32)
     if layout.head in ("nanodet", "picodet"):
-        pixels = (pixels - MEAN) / DEVIATION
+        pixels = (pixels - np.array(IMAGENET_MEAN)) / np.array(IMAGENET_SCALE)
     elif layout.head != "yolox":
         pixels = pixels / 255
     if layout.head in ("nanodet", "yolox"):
@@ -161,7 +160,10 @@ def layout_of(outputs: Sequence[Array], side: tuple[int, int], classes: int = 0)
     >>> layout_of([np.zeros((1, 2125, 112))], (320, 320)).head
     'nanodet'
     """
-    cells = {strides: _cells(side, strides) for strides in ((8, 16, 32), (8, 16, 32, 64))}
+    cells = {  # of each stride
+        strides: [-(-side[0] // stride) * -(-side[1] // stride) for stride in strides]
+        for strides in ((8, 16, 32), (8, 16, 32, 64))
+    }
     shapes = [output.shape for output in outputs]
     rows = [shape[1] for shape in shapes if len(shape) == 3]
     if len(outputs) in (6, 8) and len(rows) == len(outputs):  # classes and distances of each stride
@@ -190,10 +192,6 @@ def layout_of(outputs: Sequence[Array], side: tuple[int, int], classes: int = 0)
     if rows_ == anchored:  # YOLOv5 and v7 have three anchors a cell; logarithms of sizes are negative somewhere
         return Layout("yolox", transposed, (8, 16, 32) if (sizes < 0).any() else ())
     return Layout("objectness", transposed)
-
-
-def _cells(side: tuple[int, int], strides: Sequence[int]) -> list[int]:
-    return [-(-side[0] // stride) * -(-side[1] // stride) for stride in strides]
 
 
 def _centres(side: tuple[int, int], strides: Sequence[int], offset: float) -> tuple[Floats, Floats]:

@@ -21,8 +21,6 @@ from butfor.types import Bools, Floats, InputError, Ints, Subset
 COARSE = 96  # patches are compared at about this size of the image, which takes a millisecond
 OWN = 0.5  # of the fills beside a reference come from the image itself, of those beside other images of a run none
 ENOUGH = 24  # patches that must remain at a scale, else smaller ones are taken and enlarged
-
-
 LEAST_OTHERS = 4  # images of a run beside one, from which on they are its donors
 
 
@@ -178,8 +176,8 @@ def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0
 
     Without a reference, patches come from the other images of the run: those of the image itself may show another
     instance of what was removed. Where there are none they come from the rest of the image; with a reference half of
-    them do. The seam is blended away inside
-    the hole. Where the image has no room for a patch of that size, a smaller one is enlarged.
+    them do. The seam is blended away inside the hole. Where the image has no room for a patch of that size, a smaller
+    one is enlarged.
 
     Parameters
     ----------
@@ -213,8 +211,8 @@ def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0
         except (TypeError, LookupError) as error:
             raise InputError(f"reference must be a list of images, got {type(reference).__name__}") from error
         check_image(first)
-    if own is None:
-        return Donor(reference, float(spread))
-    if not isinstance(own, int | float) or not 0 <= own <= 1 or (reference is None and own != 1):
-        raise InputError(f"own must be a share from 0 to 1, beside a reference, got own={own!r}")
-    return Donor(reference, float(spread), float(own))
+    if own is not None:
+        if not isinstance(own, int | float) or not 0 <= own <= 1 or (reference is None and own != 1):
+            raise InputError(f"own must be a share from 0 to 1, beside a reference, got own={own!r}")
+        own = float(own)
+    return Donor(reference, float(spread), own)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -12,18 +11,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.evaluation.hypotheses import Proposer, is_blind, list_hypotheses
+from butfor.evaluation.hypotheses import ProposesTree, is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.image.attributes import with_attributes
-from butfor.image.boxes import as_proposer, is_zoom
+from butfor.image.boxes import as_proposer
 from butfor.image.cache import cached
 from butfor.image.donor import Donor, donor
-from butfor.image.files import OpenImage, checksum, load_items, source_record
+from butfor.image.files import load_items, propose_regions, source_record
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.plausibility import fills_judged
-from butfor.image.region import Attribute, Image, RegionPacking, RegionWarning, check_drawn, kept_regions, mask_of
+from butfor.image.region import RegionPacking, check_drawn, kept_regions
 from butfor.image.where import Output, explain_where
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
@@ -31,12 +30,10 @@ from butfor.results.result import Result
 from butfor.results.summary import are_logits, are_probabilities
 from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
-from butfor.run.proposed import NamedItems, Proposed, Words, propose
+from butfor.run.proposed import NamedItems, Proposed
 from butfor.run.run import RunContext, check_zoom, output_names, resolve, run, target_name, with_layers
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
-from butfor.types import Alternative, Family, Floats, InputError, Subset
-
-WORDS = Words(one="image", many="images", argument="boxes", nothing="no region", sign=" ")
+from butfor.types import Alternative, Family, Floats, InputError
 
 
 @documented
@@ -139,7 +136,8 @@ def explain(
         raise InputError(
             f"effects need fresh draws, but {sampler!r} always draws the same; wrap it in butfor.image.diversify"
         )
-    usual = "sequential" if is_zoom(boxes) else "osft" if fixed else default_test(len(given), family, dear=True)
+    zooms = isinstance(boxes, ProposesTree) or (isinstance(boxes, str) and boxes == "zoom")
+    usual = "sequential" if zooms else "osft" if fixed else default_test(len(given), family, dear=True)
     settings = Settings.of(named, test=usual, alternative=None if target in (None, "output") else "greater")
     whole = info_of(sampler).fills_whole
     proposer = as_proposer(boxes, settings.seed, given.names, whole=whole)
@@ -193,24 +191,21 @@ def _where(wrapped: Wrapped, given: NamedItems, named: Mapping[str, Any]) -> Res
     settings = Settings.of({**named, "min_effect": None, "draws": None}, test="sequential")
     if named["min_effect"] is not None:
         settings = replace(settings, min_effect=Settings.of({"min_effect": named["min_effect"]}).min_effect)
-    outputs = partial(_outputs_asked, wrapped, settings)
-    return explain_where(wrapped, given, donors, settings, named["draws"], propose_regions, outputs)
 
+    def outputs(observed: Floats) -> tuple[list[Output], tuple[Any, ...] | None, object]:
+        """Return the output that is asked about of each photograph, names of all outputs, the name of the target."""
+        count = observed.shape[1]
+        if count > 1 and settings.target is None and not wrapped.decides:
+            raise InputError(f"the model predicts {count} numbers of each image; name the one to explain: target=0")
+        name = target_name(settings.target, count)
+        target = resolve(name, settings.y, observed, wrapped)
+        columns = observed.argmax(axis=1) if target.classes is None else np.broadcast_to(target.classes, len(observed))
+        logits = count > 1 and wrapped.decides and are_logits(observed)
+        inside = bool(observed.min() >= 0 and observed.max() <= 1)
+        probable = count > 1 and (logits or (inside and wrapped.decides) or are_probabilities(observed))
+        return [Output(int(column), logits, probable) for column in columns], output_names(wrapped, count), name
 
-def _outputs_asked(
-    wrapped: Wrapped, settings: Settings, observed: Floats
-) -> tuple[list[Output], tuple[Any, ...] | None, object]:
-    """Return the output that is asked about of each photograph, names of all outputs, and the name of the target."""
-    count = observed.shape[1]
-    if count > 1 and settings.target is None and not wrapped.decides:
-        raise InputError(f"the model predicts {count} numbers of each image; name the one to explain: target=0")
-    name = target_name(settings.target, count)
-    target = resolve(name, settings.y, observed, wrapped)
-    columns = observed.argmax(axis=1) if target.classes is None else np.broadcast_to(target.classes, len(observed))
-    logits = count > 1 and wrapped.decides and are_logits(observed)
-    inside = bool(observed.min() >= 0 and observed.max() <= 1)
-    probable = count > 1 and (logits or (inside and wrapped.decides) or are_probabilities(observed))
-    return [Output(int(column), logits, probable) for column in columns], output_names(wrapped, count), name
+    return explain_where(wrapped, given, donors, settings, named["draws"], outputs)
 
 
 def classifier(model: Any) -> Wrapped:
@@ -221,34 +216,6 @@ def classifier(model: Any) -> Wrapped:
         model = torch_classifier(model)
     names = getattr(model, "classes", None)
     return Wrapped(model, tuple(names)) if names is not None and callable(model) else wrap(model)
-
-
-def propose_regions(
-    images: NamedItems,
-    proposer: Proposer,
-    on_error: OnError,
-    *,
-    whole: bool = False,
-    pixels: dict[str, str] | None = None,
-) -> Proposed:
-    """Return the regions of every image; raise at what cannot be used, or leave it out. `whole` allows entire images.
-
-    `pixels` is given the checksum of each image by name: here all of them are read, one after the other.
-    """
-
-    def check(name: str, image: Image, subsets: Sequence[Subset]) -> None:
-        for subset in subsets:  # an inpainter would refuse it in the middle of the run
-            region = not whole and not isinstance(subset.index, Attribute)
-            if region and mask_of(subset, *image.shape[:2]).all():
-                raise InputError(
-                    f"region {subset.name!r} of image {name!r} is the whole image: nothing is left around it"
-                )
-        if pixels is not None:
-            pixels[name] = checksum(image)
-
-    ignored = images.open.ignored if isinstance(images.open, OpenImage) else ()
-    notes = [Note("files-ignored", "info", {"names": list(ignored)})] if ignored else []
-    return propose(images, proposer, WORDS, on_error, check, notes, RegionWarning)
 
 
 def prepared(sampler: Any, proposed: Proposed, fills: str | Path | None) -> Sampler:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, overload
 
 import numpy as np
 
+from butfor.evaluation.hypotheses import Proposer
 from butfor.evaluation.items import Items, ListItems
 from butfor.image.attributes import BUILT_IN
-from butfor.image.region import Attribute, Image, RegionPacking, is_mask
+from butfor.image.region import Attribute, Image, RegionPacking, RegionWarning, is_mask, mask_of
 from butfor.models.wrap import loaded, one_line
 from butfor.results.record import ImageInputs
-from butfor.run.proposed import NamedItems, check_names
-from butfor.types import Array, InputError, warn_user
+from butfor.results.words import Note
+from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose
+from butfor.settings import OnError
+from butfor.types import Array, InputError, Subset, warn_user
 from butfor.untrusted import natural_order
 
 if TYPE_CHECKING:
@@ -204,9 +207,6 @@ class ImageFiles(Sequence[Image]):
             return replace(self, paths=self.paths[index], names=self.names[index])
         return recent_image(self.paths[index], self.longest, self.most_pixels)
 
-    def __iter__(self) -> Iterator[Image]:
-        return (self[i] for i in range(len(self)))
-
 
 def recent_image(path: Path, longest: int | None, most_pixels: int) -> Image:
     """Read a file's image, read-only; the last two stay in memory until they change on disk."""
@@ -255,7 +255,6 @@ def folder(
         raise InputError(f"the image folder {root} {'is a file' if root.is_file() else 'does not exist'}")
     files = [file for file in (root.rglob("*") if recursive else root.iterdir()) if file.is_file()]
     by_name = {file.relative_to(root).as_posix(): file for file in files if not file.name.startswith(".")}
-
     names = sorted((name for name in by_name if name.lower().endswith(SUFFIXES)), key=natural_order)
     if not names:
         deeper = any(file.name.lower().endswith(SUFFIXES) for file in root.rglob("*"))
@@ -319,6 +318,35 @@ def load_items(images: Any) -> NamedItems:
         )
     check_names(names, "images")
     return NamedItems(names, sources, OpenImage())
+
+
+def propose_regions(
+    images: NamedItems,
+    proposer: Proposer,
+    on_error: OnError,
+    *,
+    whole: bool = False,
+    pixels: dict[str, str] | None = None,
+) -> Proposed:
+    """Return the regions of every image; raise at what cannot be used, or leave it out. `whole` allows entire images.
+
+    `pixels` is given the checksum of each image by name: here all of them are read, one after the other.
+    """
+
+    def check(name: str, image: Image, subsets: Sequence[Subset]) -> None:
+        for subset in subsets:  # an inpainter would refuse it in the middle of the run
+            region = not whole and not isinstance(subset.index, Attribute)
+            if region and mask_of(subset, *image.shape[:2]).all():
+                raise InputError(
+                    f"region {subset.name!r} of image {name!r} is the whole image: nothing is left around it"
+                )
+        if pixels is not None:
+            pixels[name] = checksum(image)
+
+    ignored = images.open.ignored if isinstance(images.open, OpenImage) else ()
+    notes = [Note("files-ignored", "info", {"names": list(ignored)})] if ignored else []
+    words = Words(one="image", many="images", argument="boxes", nothing="no region", sign=" ")
+    return propose(images, proposer, words, on_error, check, notes, RegionWarning)
 
 
 def source_record(boxes: str, items: NamedItems, pixels: Mapping[str, str]) -> ImageInputs:

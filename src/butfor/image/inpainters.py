@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -144,16 +144,12 @@ class OnnxInpainter:
         return fill_each(inputs, subset, draws, rng, self.fill, once=True)
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:  # noqa: ARG002
-        image = empty(image, mask) if self.blind else image
-        if self.convention == "lama":
-            return self._lama(image, mask)
-        known = np.where(mask, 0, 255).astype(np.uint8)
-        result = self._run(np.ascontiguousarray(image.transpose(2, 0, 1)[None]), known[None, None])
-        return np.asarray(np.clip(result, 0, 255), np.uint8)
-
-    def _lama(self, image: Image, mask: Bools) -> Image:
+        image, (height, width) = empty(image, mask) if self.blind else image, mask.shape
+        if self.convention == "migan":
+            known = np.where(mask, 0, 255).astype(np.uint8)
+            result = self._run(np.ascontiguousarray(image.transpose(2, 0, 1)[None]), known[None, None])
+            return np.asarray(np.clip(result, 0, 255), np.uint8)
         cv2 = need("cv2", "image")
-        height, width = mask.shape
         box: Box = (0, 0, width, height)
         if self.side is not None:  # the hole with as much again on every side, as square as the image allows
             x1, y1, x2, y2 = bounds(mask)
@@ -427,12 +423,9 @@ class Diversify:
         return f"diversify({inner}, flip={self.flip}, scale={self.scale}, grow={self.grow}, noise={self.noise:g})"
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
-        def fill(image: Image, mask: Bools, rng: np.random.Generator) -> Image:
-            return self.fill(image, mask, rng, subset.name)
+        return fill_each(inputs, subset, draws, rng, partial(self.fill, subset.name))
 
-        return fill_each(inputs, subset, draws, rng, fill)
-
-    def fill(self, image: Image, mask: Bools, rng: np.random.Generator, name: str = "hole") -> Image:
+    def fill(self, name: str, image: Image, mask: Bools, rng: np.random.Generator) -> Image:
         cv2 = need("cv2", "image")
         flip, scale = self.flip and rng.random() < 0.5, rng.uniform(*self.scale)
         pixels, spread = int(rng.integers(self.grow + 1)), rng.uniform(0, self.noise)

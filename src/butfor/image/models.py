@@ -36,27 +36,25 @@ class Preprocess:
     channels_last: bool
 
     def __call__(self, images: Sequence[Image]) -> NDArray[np.float32]:
+        from PIL import Image as Pictures
+
         batch = np.empty((len(images), 3, self.size, self.size), np.float32)
+        method = Pictures.Resampling[self.interpolation.upper()]
         for k, image in enumerate(images):
-            batch[k] = self._resized(image).transpose(2, 0, 1)
+            check_image(image)
+            height, width = image.shape[:2]
+            left, top, right, bottom = 0.0, 0.0, float(width), float(height)
+            if self.crop is not None:
+                side = min(width, height) * self.crop
+                left, top = (width - side) / 2, (height - side) / 2
+                right, bottom = left + side, top + side
+            # columns first, then rows, as not every version of Pillow does by itself
+            narrow = Pictures.fromarray(image).resize((self.size, height), method, box=(left, 0, right, height))
+            small = narrow.resize((self.size, self.size), method, box=(0, top, self.size, bottom))
+            batch[k] = np.asarray(small).transpose(2, 0, 1)
         batch -= np.array(self.mean, np.float32)[:, None, None]
         batch /= np.array(self.scale, np.float32)[:, None, None]
         return np.ascontiguousarray(batch.transpose(0, 2, 3, 1)) if self.channels_last else batch
-
-    def _resized(self, image: Image) -> Image:
-        """Return the image at its size: its rows first, then columns, as not every version of Pillow does by itself."""
-        from PIL import Image as Pictures
-
-        check_image(image)
-        height, width = image.shape[:2]
-        left, top, right, bottom = 0.0, 0.0, float(width), float(height)
-        if self.crop is not None:
-            side = min(width, height) * self.crop
-            left, top = (width - side) / 2, (height - side) / 2
-            right, bottom = left + side, top + side
-        method = Pictures.Resampling[self.interpolation.upper()]
-        narrow = Pictures.fromarray(image).resize((self.size, height), method, box=(left, 0, right, height))
-        return np.asarray(narrow.resize((self.size, self.size), method, box=(0, top, self.size, bottom)))
 
 
 def preprocess(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from butfor.evaluation.hypotheses import Hypotheses
+from butfor.evaluation.items import digest
 from butfor.evaluation.samplers import SamplerInfo
 from butfor.image.inpainters import empty
 from butfor.image.region import Box, Image, at, bounds, box_sums, grown, integral, is_region, mask_of
@@ -288,7 +289,7 @@ class RunJudge:
 
     def __call__(self, image: Image, subset: Subset) -> Judge:
         # regions of the same image are left out: their textures depend on the content of this one
-        mask, known = mask_of(subset, *image.shape[:2]), _digest(image)
+        mask, known = mask_of(subset, *image.shape[:2]), digest(image)
         used = np.array([one != known for one in self.images])
         if used.sum() < ENOUGH:
             return judge(image, subset)
@@ -305,16 +306,12 @@ def among(images: Sequence[Image], subsets: Sequence[Sequence[Subset]]) -> RunJu
             texture = texture_around(image, mask)
             if texture is not None:
                 values.append(oddness(image, mask, texture))
-                known.append(_digest(image))
+                known.append(digest(image))
     return RunJudge(np.array(values), tuple(known)) if len(values) > ENOUGH else None
 
 
 def can_judge(image: Image, subset: Subset) -> bool:
     return min(image.shape[:2]) >= 64 and is_region(subset)  # smaller images have no texture
-
-
-def _digest(image: Image) -> bytes:
-    return blake2b(image.tobytes(), digest_size=8).digest()
 
 
 judge.per_region = True  # type: ignore[attr-defined]  # `butfor.plausible` makes one for each region

@@ -14,8 +14,8 @@ from butfor.evaluation.hypotheses import Proposer, is_blind, list_hypotheses, ro
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import info_of
 from butfor.image.boxes import as_proposer
-from butfor.image.explain import batch_images, classifier, explain, prepared, propose_regions
-from butfor.image.files import load_items
+from butfor.image.explain import batch_images, classifier, explain, prepared
+from butfor.image.files import load_items, propose_regions
 from butfor.image.region import Image, is_box, is_mask
 from butfor.inference.statistics import Target, pick
 from butfor.results.result import Places, Result

@@ -105,8 +105,15 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = SIDE) ->
             inside = np.zeros(owner.shape, np.bool_)  # a dot is made large enough to be seen
             inside[y1 : max(y2, y1 + 2 * line), x1 : max(x2, x1 + 2 * line)] = True
         if inside.any():
-            _tint(picture, regions[k], inside, side)
-            _outline(picture, pen, regions[k], inside, line)
+            mark = regions[k]
+            if mark.chosen and mark.size:  # in colour the more, the larger it is
+                strength = np.uint8(round(255 * 0.6 * min(abs(mark.size), 1.0)))
+                picture.paste(mark.colour, mask=Pictures.fromarray(inside.astype(np.uint8) * strength))
+            if mark.hatched:
+                step = max(4, round(HATCH * side / SIDE))
+                lines = inside & (np.indices(inside.shape).sum(axis=0) % step < max(1, step // 5))
+                picture.paste(PAPER, mask=Pictures.fromarray(lines.astype(np.uint8) * 200))
+            _outline(picture, pen, mark, inside, line)
         owner[inside] = k
     for k in reversed(order):  # small ones have less room for their text
         _label(pen, regions[k], k, owner, line)
@@ -126,20 +133,6 @@ def resized(image: Image, scale: float) -> Picture:
     size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
     method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST  # keep the pixels
     return Pictures.fromarray(np.ascontiguousarray(image)).resize(size, method)
-
-
-def _tint(picture: Picture, mark: Mark, inside: Bools, side: int) -> None:
-    """Colour a region the more the larger it is, and hatch it where its fills look odd."""
-    from PIL import Image as Pictures
-
-    if mark.chosen and mark.size:
-        strength = np.uint8(round(255 * 0.6 * min(abs(mark.size), 1.0)))
-        picture.paste(mark.colour, mask=Pictures.fromarray(inside.astype(np.uint8) * strength))
-    if mark.hatched:
-        step = max(4, round(HATCH * side / SIDE))
-        rows, columns = np.indices(inside.shape)
-        lines = inside & ((rows + columns) % step < max(1, step // 5))
-        picture.paste(PAPER, mask=Pictures.fromarray(lines.astype(np.uint8) * 200))
 
 
 def _outline(picture: Picture, pen: ImageDraw, mark: Mark, inside: Bools, line: int) -> None:
@@ -346,17 +339,18 @@ def pictures(result: Result) -> Pictures | None:
     outputs = result.outputs[order]
     logits = result.output_names is not None and are_logits(outputs)  # one answer for all images of a run
     probable = result.output_names is not None and (logits or are_probabilities(outputs))
-    label = "probability" if probable else "output"
+    label, words = "probability" if probable else "output", number_words(result)
     try:
-        photographs = tuple(_photograph(result, index, k, logits, label) for k, index in enumerate(order, start=1))
+        of_order = enumerate(order, start=1)
+        photographs = tuple(_photograph(result, index, k, logits, label, words) for k, index in of_order)
     except InputError:  # the files are no longer where they were
         return None
     return Pictures(
         photographs,
         more=count - len(order),
         label=label,
-        number=number_words(result),
-        hatched=bool((hatched(result)).any()),
+        number=words,
+        hatched=bool(hatched(result).any()),
         page=PAGE,
         drawn=any(region.tiles for photo in photographs for region in photo.regions),
         zoomed=result.hypotheses.layers is not None,
@@ -365,75 +359,76 @@ def pictures(result: Result) -> Pictures | None:
     )
 
 
-def _photograph(result: Result, index: int, position: int, logits: bool, label: str) -> Photograph:
+def _photograph(result: Result, index: int, position: int, logits: bool, label: str, words: str) -> Photograph:
+    from PIL import Image as Files
+
     image: Image = result.hypotheses.items.block(index, index + 1)[0]
-    rows = np.flatnonzero(result.input_of == index)
+    height, width = image.shape[:2]
+    rows, detailed = np.flatnonzero(result.input_of == index), position <= DETAILED
     lit, marks = lit_and_marks(result, image, rows)
-    sure, sizes = marked(result)[rows], np.abs(np.nan_to_num(sizes_of(result)[rows]))
-    first = np.lexsort((-sizes, ~sure))[:MOST_REGIONS]
-    shown = rows[first]
+    sure, odd = marked(result), hatched(result)
+    shown = rows[np.lexsort((-np.abs(np.nan_to_num(sizes_of(result)[rows])), ~sure[rows]))[:MOST_REGIONS]]
     observed = result.outputs[index]
     observed = softmax(observed[None])[0] if logits else observed
     best = int(observed.argmax())
     prediction = f"output {number(observed[0])}"
     if result.output_names is not None:
         prediction = f"{_class_name(result.output_names[best])}, {label} {observed[best]:.3f}"
-    detailed = position <= DETAILED
+
+    def region(row: int) -> Region:
+        subset, output = result.hypotheses.block_of(row).subset, int(result.evidence.classes[row])
+        column = output if len(observed) > 1 else 0
+        where, overlay, the = None, None, "" if result.located is None else "the "
+        if is_box(subset.index):
+            x1, y1, x2, y2 = subset.index
+            where = 100 * x1 / width, 100 * y1 / height, 100 * (x2 - x1) / width, 100 * (y2 - y1) / height
+        elif is_mask(subset.index) and detailed:  # grey inside and clear outside
+            mask = Files.fromarray(mask_of(subset, height, width).astype(np.uint8) * 255)
+            size = resized(image, TILE / max(height, width)).size
+            clear = Files.new("LA", size, (214, 0))
+            clear.putalpha(mask.resize(size))
+            overlay = _uri(clear, "PNG")
+
+        def value(outputs: Floats) -> str:
+            return f"{outputs[column]:.3f}" if len(outputs) > 1 else number(outputs[0])
+
+        tiles: tuple[Tile, ...] = ()
+        if detailed and row in result.kept and not result.record.picked:  # most draws of picked inputs are rejected
+            drawn: list[Image] = list(result.kept.whole(result.hypotheses, row, MOST_DRAWS))
+            outputs = result.kept.outputs(row)[: len(drawn)]
+            tiles = tuple(
+                Tile(picture_of(made), value(answer), change(answer[column] - observed[column]))
+                for made, answer in zip(drawn, softmax(outputs) if logits else outputs, strict=True)
+            )
+        status = ["decisive"] if result.decided is not None and result.decided.necessary[row] else []
+        status += ["moves the output"] if result.moved is not None and result.moved.moves[row] else []
+        status += ["unusual"] if result.chosen[row] else []
+        return Region(
+            name=subset.name,
+            chosen=bool(sure[row]),
+            status="fills look odd: not counted" if odd[row] else ", ".join(status) or "nothing found",
+            inside=_inside(result, row, words).replace("-", "−"),
+            size=size_words(result, row),
+            output="" if result.output_names is None else _class_name(result.output_names[output]).split(",")[0],
+            value=value(observed),
+            where=where,
+            mask=overlay,
+            tiles=tiles,
+            butfor="" if result.decided is None else f"But for {the}{subset.name}: {flip_words(result, row)}.",
+        )
+
     return Photograph(
         name=str(result.input_names[index]),
         prediction=prediction,
         marked=jpeg(photograph(lit, marks, side=SIDE if detailed else SMALL_SIDE)),
         thumb=jpeg(photograph(lit, [replace(mark, text="") for mark in marks], side=THUMB)),
         original=picture_of(image) if detailed else "",
-        shape=(image.shape[1], image.shape[0]),
-        chosen=int(sure.sum()),
-        regions=tuple(_region(result, row, image, observed, logits, detailed) for row in shown.tolist()),
+        shape=(width, height),
+        chosen=int(sure[rows].sum()),
+        regions=tuple(map(region, shown.tolist())),
         more=len(rows) - len(shown),
         place=index,
         number=position,
-    )
-
-
-def _region(result: Result, row: int, image: Image, observed: Floats, logits: bool, detailed: bool) -> Region:
-    from PIL import Image as Files
-
-    subset, label = result.hypotheses.block_of(row).subset, int(result.evidence.classes[row])
-    column = label if len(observed) > 1 else 0
-    where, overlay, the = None, None, "" if result.located is None else "the "
-    if is_box(subset.index):
-        height, width = image.shape[:2]
-        x1, y1, x2, y2 = subset.index
-        where = 100 * x1 / width, 100 * y1 / height, 100 * (x2 - x1) / width, 100 * (y2 - y1) / height
-    elif is_mask(subset.index) and detailed:  # grey inside and clear outside
-        mask = Files.fromarray(mask_of(subset, *image.shape[:2]).astype(np.uint8) * 255)
-        size = resized(image, TILE / max(image.shape[:2])).size
-        clear = Files.new("LA", size, (214, 0))
-        clear.putalpha(mask.resize(size))
-        overlay = _uri(clear, "PNG")
-
-    def value(outputs: Floats) -> str:
-        return f"{outputs[column]:.3f}" if len(outputs) > 1 else number(outputs[0])
-
-    tiles: tuple[Tile, ...] = ()
-    if detailed and row in result.kept and not result.record.picked:  # most draws of picked inputs are rejected
-        drawn: list[Image] = list(result.kept.whole(result.hypotheses, row, MOST_DRAWS))
-        outputs = result.kept.outputs(row)[: len(drawn)]
-        tiles = tuple(
-            Tile(picture_of(made), value(output), change(output[column] - observed[column]))
-            for made, output in zip(drawn, softmax(outputs) if logits else outputs, strict=True)
-        )
-    return Region(
-        name=subset.name,
-        chosen=bool(marked(result)[row]),
-        status=status_words(result, row),
-        inside=_inside(result, row).replace("-", "−"),
-        size=size_words(result, row),
-        output="" if result.output_names is None else _class_name(result.output_names[label]).split(",")[0],
-        value=value(observed),
-        where=where,
-        mask=overlay,
-        tiles=tiles,
-        butfor="" if result.decided is None else f"But for {the}{subset.name}: {flip_words(result, row)}.",
     )
 
 
@@ -449,28 +444,20 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
     From coarse to fine only the finest chosen cells are outlined, all chosen ones are lit, and the others have a veil
     where their effect was estimated.
     """
-
     if result.located is not None:
         return where_marks(result, image, int(result.input_of[rows[0]]))
     sure, lined, drops = marked(result), hatched(result), np.nan_to_num(sizes_of(result))
-    least = 1e-9 if number_words(result) == "change of the output" else STRONG
+    words = number_words(result)
+    least = 1e-9 if words == "change of the output" else STRONG
     largest = max(least, float(np.abs(drops).max(initial=0.0)))
 
-    def marks(shown: Iterable[int]) -> list[Mark]:
-        return [
-            Mark(
-                result.hypotheses.block_of(row).subset,
-                _inside(result, row),
-                bool(sure[row]),
-                float(drops[row] / largest),
-                bool(lined[row]),
-            )
-            for row in shown
-        ]
+    def mark(row: int) -> Mark:
+        subset, size = result.hypotheses.block_of(row).subset, float(drops[row] / largest)
+        return Mark(subset, _inside(result, row, words), bool(sure[row]), size, bool(lined[row]))
 
     layers = result.hypotheses.layers
     if layers is None:
-        return image, marks(rows.tolist())
+        return image, list(map(mark, rows.tolist()))
     deepest, effect = max(1, int(layers.resolution.max())), result.effects.effect
     most = np.abs(effect[np.isfinite(effect)]).max(initial=0.0)  # of the run, so that pictures can be compared
     cells, chosen = [], []
@@ -486,7 +473,7 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
         cells.append(Cell(result.hypotheses.block_of(row).subset, depth, bool(effect[row] < 0), estimate))
     cells.sort(key=lambda cell: cell.estimate is not None)  # veils over what is chosen at the same resolution
     outlined = headline_parts(result, result.chosen)
-    return heat(image, cells), marks(row for row in chosen if outlined[row])
+    return heat(image, cells), [mark(row) for row in chosen if outlined[row]]
 
 
 def where_marks(result: Result, image: Image, index: int) -> tuple[Image, list[Mark]]:
@@ -527,16 +514,6 @@ def hatched(result: Result) -> Bools:
     return doubtful(result) & (result.table["status"] == "fills look odd").to_numpy()
 
 
-def status_words(result: Result, row: int) -> str:
-    """Return what was found of a region."""
-    if hatched(result)[row]:
-        return "fills look odd: not counted"
-    words = ["decisive"] if result.decided is not None and result.decided.necessary[row] else []
-    words += ["moves the output"] if result.moved is not None and result.moved.moves[row] else []
-    words += ["unusual"] if result.chosen[row] else []
-    return ", ".join(words) or "nothing found"
-
-
 def number_words(result: Result) -> str:
     """Return what the number in a region is."""
     link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.record.link))
@@ -545,12 +522,12 @@ def number_words(result: Result) -> str:
     return f"change of the {link or ('probability' if probable else 'output')}"
 
 
-def _inside(result: Result, row: int) -> str:
-    """Return the number inside a region: the change of the output when it is redrawn; nothing if it is not known."""
+def _inside(result: Result, row: int, words: str) -> str:
+    """Return the number inside a region, which `words` name; nothing if it is not known."""
     drop = float(sizes_of(result)[row])
     if not np.isfinite(drop):
         return ""
-    text = f"{-drop:+.2f}" if abs(drop) < 100 and number_words(result) == "change of the probability" else ""
+    text = f"{-drop:+.2f}" if abs(drop) < 100 and words == "change of the probability" else ""
     return text.replace("-0.00", "0").replace("+0.00", "0") or number(-drop, sign=True).replace("−", "-")
 
 

@@ -19,13 +19,13 @@ from butfor.evaluation.hypotheses import Hypotheses, Job, draw, list_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress, Rows, reporting
 from butfor.evaluation.samplers import SamplerInfo
-from butfor.image.files import checksum, load_items, source_record
+from butfor.image.files import checksum, load_items, propose_regions, source_record
 from butfor.image.region import Image, RegionPacking, fill_each
 from butfor.inference.decisions import Decision, mixture_low
 from butfor.inference.effects import Effects
 from butfor.inference.statistics import Evidence, softmax
 from butfor.inference.where import SHARES as REDRAWN
-from butfor.inference.where import cell_effects, drops, log_capital, mean_low, nested
+from butfor.inference.where import CellEffects, cell_effects, drops, log_capital, mean_low, nested
 from butfor.models import Wrapped
 from butfor.models.wrap import need
 from butfor.results.record import RunRecord
@@ -37,7 +37,7 @@ from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints, Subset, whole
 
 if TYPE_CHECKING:
-    from butfor.run.proposed import NamedItems, Proposed
+    from butfor.run.proposed import NamedItems
 
 DRAWS, LEAST_DRAWS = 250, 100  # evaluations of a photograph
 FOR_MAP, OF_CELLS = 0.8, 0.7  # of the evaluations; of those
@@ -66,13 +66,10 @@ class Fills:
         out: list[Image] = []
         for image in inputs:
             usable = self.usable.get(checksum(image), np.zeros(0, np.int64))
-            out += fill_each([image], subset, draws, rng, partial(self._fill_of, usable))
+            out += fill_each([image], subset, draws, rng, partial(self.fill, usable))
         return out
 
-    def _fill_of(self, usable: Ints, image: Image, _: Bools, rng: np.random.Generator) -> Image:
-        return self.fill(image, usable, rng)
-
-    def fill(self, image: Image, usable: Ints, rng: np.random.Generator) -> Image:
+    def fill(self, usable: Ints, image: Image, _: Bools, rng: np.random.Generator) -> Image:
         """Return a picture of the size of the image that may replace any part of it."""
         cv2 = need("cv2", "image")
         height, width = image.shape[:2]
@@ -104,13 +101,6 @@ class Output:
         """Return the number (n,) of outputs (n, o)."""
         return np.asarray((softmax(outputs) if self.logits else outputs)[:, self.column])
 
-    def straight(self, values: Floats) -> Floats:
-        """Return log-odds of probabilities, and scores as they are: what adds up over places."""
-        if not self.probable:
-            return values
-        inside = np.clip(values, 1e-4, 1 - 1e-4)
-        return np.asarray(np.log(inside / (1 - inside)))
-
 
 @dataclass(frozen=True, eq=False)
 class Place:
@@ -118,10 +108,7 @@ class Place:
 
     grid: Floats  # (28, 28)
     labels: Ints  # (112, 112)
-    effect: Floats
-    low: Floats
-    high: Floats
-    named: Bools
+    cells: CellEffects
     spread: float  # of the output over the design
 
 
@@ -158,13 +145,14 @@ class Locator:
             for i in range(start, min(start + 32, n)):
                 mask = redrawn[i][full] if i < k else _shifted(height, width, float(shares[i]), rng)
                 masks[i] = (down @ mask @ across.T).ravel()
-                batch.append(np.where(mask[..., None], self.fills.fill(image, usable, rng), image))
+                batch.append(np.where(mask[..., None], self.fills.fill(usable, image, mask, rng), image))
             values[start : start + len(batch)] = output(self.model(batch, str(name)))
         cells = np.stack([(down @ (full == j) @ across.T).ravel() for j in range(count)])
         effects = cell_effects(masks, values, redrawn, shares[:k], cells, (MAP, MAP), rng, self.alpha)
-        grid = drops(masks, output.straight(values), (MAP, MAP)).drop.reshape(MAP, MAP)
-        intervals = effects.effect, effects.low, effects.high
-        self.places[name] = Place(grid, labels, *intervals, effects.named, float(np.ptp(values)))
+        inside = np.clip(values, 1e-4, 1 - 1e-4)
+        added = np.log(inside / (1 - inside)) if output.probable else values  # log-odds add up over places, and scores
+        grid = drops(masks, added, (MAP, MAP)).drop.reshape(MAP, MAP)
+        self.places[name] = Place(grid, labels, effects, float(np.ptp(values)))
         pairs = zip(SHARES, regions(grid, height, width), strict=True)
         return [Subset(region_name(share), mask) for share, mask in pairs]
 
@@ -227,7 +215,6 @@ def explain_where(
     donors: object,
     settings: Settings,
     draws: int | None,
-    propose: Callable[..., Proposed],  # looks at all photographs, one after the other
     resolve: Callable[[Floats], tuple[list[Output], tuple[Any, ...] | None, object]],  # from outputs (n, o)
 ) -> Result:
     """Return where the output of each photograph comes from."""
@@ -256,7 +243,7 @@ def explain_where(
         outputs_by = dict(zip(seen.names, outputs, strict=True))
         locator = Locator(model, fills, outputs_by, draws, settings.alpha / CLAIMS, settings.seed)
         pixels: dict[str, str] = {}
-        proposed = propose(given, locator, settings.options.on_error, whole=True, pixels=pixels)
+        proposed = propose_regions(given, locator, settings.options.on_error, whole=True, pixels=pixels)
         items = ListItems(proposed.items, None, costly=True, packing=RegionPacking())
         hypotheses = list_hypotheses(items, proposed.names, proposed.subsets, fills, settings.seed)
         observed = seen.outputs[[seen.names.index(name) for name in proposed.names]]
@@ -416,17 +403,14 @@ def confirm(
     little: float,
     settings: Settings,
 ) -> list[Region]:
-    """Return the regions of one photograph, from large to small: one is drawn once all before it move it.
-
-    What is left of the budget goes to the last one reached. Bets hold whenever drawing stops, so that is allowed.
-    """
+    """Return the regions of one photograph, from large to small: one is drawn once all before it move it."""
     rows, size = np.flatnonzero(hypotheses.input_of == index), batch_of(budget)
     before = float(output(observed[None])[0])
     least, most = (before - 1, before) if output.probable else (-np.inf, np.inf)
     answers: list[list[Floats]] = [[] for _ in rows]
     kept: list[list[Image]] = [[] for _ in rows]
     p, reached = np.ones(len(rows)), 0
-    for _ in range(budget // size):
+    for _ in range(budget // size):  # what is left goes to the last one reached: bets hold whenever drawing stops
         job = Job(hypotheses.block_of(int(rows[reached])), size, len(answers[reached]))
         made = list(draw(hypotheses, job).values[1:])
         kept[reached] = kept[reached] or [one.copy() for one in made[:KEEP]]
@@ -449,11 +433,8 @@ def confirm(
 def decided(decision: Decision, drawn: Sequence[Region], observed: Floats, settings: Settings) -> Decided:
     """Return how often each region (H,) changes the decision, regions of a photograph from large to small."""
     before, draws = decision(observed), np.array([len(region.changes) for region in drawn])
-    flips = [
-        float((decision(region.outputs) != one).sum()) if len(region.outputs) else 0.0
-        for region, one in zip(drawn, before, strict=True)
-    ]
-    hits = np.array(flips)
+    flips = zip(drawn, before, strict=True)
+    hits = np.array([float((decision(one.outputs) != was).sum()) if len(one.outputs) else 0.0 for one, was in flips])
     share = np.where(draws > 0, hits / np.maximum(draws, 1), np.nan)
     low, high = mixture_low(hits, draws, 0.025), 1 - mixture_low(draws - hits, draws, 0.025)
     sure = mixture_low(hits, draws, settings.alpha / CLAIMS) > settings.level
@@ -463,14 +444,15 @@ def decided(decision: Decision, drawn: Sequence[Region], observed: Floats, setti
 
 def located(places: Sequence[Place], draws: int) -> Located:
     """Return the maps and cells of all photographs."""
-    input_of = np.repeat(np.arange(len(places)), [len(place.effect) for place in places])
-    label = np.concatenate([np.arange(len(place.effect)) for place in places])
+    counts = [len(place.cells.effect) for place in places]
+    input_of, label = np.repeat(np.arange(len(places)), counts), np.concatenate(list(map(np.arange, counts)))
     down, across = (np.indices((FINE, FINE)) + 0.5) / FINE
     centres = []
     for place in places:
         count = np.bincount(place.labels.ravel())
         centres.append([np.bincount(place.labels.ravel(), axis.ravel()) / count for axis in (across, down)])
     x, y = (np.concatenate([one[k] for one in centres]) for k in (0, 1))
-    arrays = (np.concatenate([getattr(place, one) for place in places]) for one in ("effect", "low", "high", "named"))
+    of_cells = ("effect", "low", "high", "named")
+    arrays = (np.concatenate([getattr(place.cells, one) for place in places]) for one in of_cells)
     cells = Cells(input_of, label, x, y, *arrays)
     return Located(cells, np.stack([one.grid for one in places]), np.stack([one.labels for one in places]), draws)

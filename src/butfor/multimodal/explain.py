@@ -97,9 +97,6 @@ class PartsSampler:
         return notes
 
 
-KEEP = (3, 2**27)  # counterfactuals of each hypothesis that are kept, and the values of all of them
-
-
 @documented
 def explain(
     model: object,
@@ -219,7 +216,7 @@ def explain(
         sampler_notes=partial(sampler.notes, items, proposed, settings.seed),
         inputs=MultimodalInputs(tuple(sampler.samplers)),
         data_dependent=any(callable(given) and not is_blind(given) for given in subsets.values()),
-        keep=KEEP,
+        keep=(3, 2**27),  # counterfactuals of each hypothesis, and values of all of them
         parts=None if settings.enough is None else kept_everywhere(hypotheses, sampler.samplers, items[0]),
     )
     return run(context, settings)

@@ -15,7 +15,7 @@ from butfor.multimodal.explain import is_image
 from butfor.results.result import Result
 from butfor.results.summary import flip_words, number
 from butfor.results.view import marked
-from butfor.types import Subset
+from butfor.types import Bools, Subset
 
 MOST_INPUTS, MOST_NAMED, SIDE = 40, 12, 480  # inputs that are shown, parts that are listed of each, pixels
 Kind = Literal["picture", "text", "table"]
@@ -45,37 +45,32 @@ class Shown:
 
 def shown_parts(result: Result) -> tuple[Shown, ...]:
     """Return the inputs of a result, those with most marks first; nothing of parts that are none of the three kinds."""
-    count = np.bincount(result.input_of, weights=marked(result), minlength=len(result.input_names))
-    first = np.argsort(-count, kind="stable")[:MOST_INPUTS]
-    return tuple(_shown(result, int(index)) for index in first)
+    sure = marked(result)
+    count = np.bincount(result.input_of, weights=sure, minlength=len(result.input_names))
+    return tuple(_shown(result, sure, index) for index in np.argsort(-count, kind="stable")[:MOST_INPUTS].tolist())
 
 
-def _shown(result: Result, index: int) -> Shown:
+def _shown(result: Result, sure: Bools, index: int) -> Shown:
     item: Mapping[str, Any] = result.hypotheses.items.block(index, index + 1)[0]
     rows = np.flatnonzero(result.input_of == index)
-    sure = marked(result)
     by_part: dict[str, list[tuple[Subset, int]]] = {part: [] for part in item}
     for row in rows.tolist():
         subset = result.hypotheses.block_of(row).subset
         part, inner = subset.index
         by_part[part].append((Subset(subset.name.removeprefix(f"{part}: "), inner), row))
-    parts = [_part(result, part, item[part], tested) for part, tested in by_part.items()]
+    parts = [_part(result, sure, part, item[part], tested) for part, tested in by_part.items()]
     strongest = rows[sure[rows]]
     sizes = np.abs(result.effects.effect) if result.decided is None else result.decided.share
     strongest = strongest[np.argsort(-np.nan_to_num(sizes[strongest]), kind="stable")]
-    name_of = result.subset_names
-    named = tuple((name_of[int(result.subset_of[row])], _words(result, row)) for row in strongest[:MOST_NAMED].tolist())
-    return Shown(str(result.input_names[index]), tuple(p for p in parts if p), named, len(rows), len(strongest))
-
-
-def _words(result: Result, row: int) -> str:
-    """Say how large it is: flips, the effect, or the evidence."""
-    words = ["unusual"] if result.chosen[row] else []
-    if result.decided is not None:
-        words.append(flip_words(result, row))
-    if np.isfinite(result.effects.effect[row]):
-        words.append(f"effect {number(result.effects.effect[row], sign=True)}")
-    return "; ".join(words)
+    named = []
+    for row in strongest[:MOST_NAMED].tolist():
+        words = ["unusual"] if result.chosen[row] else []
+        if result.decided is not None:
+            words.append(flip_words(result, row))
+        if np.isfinite(result.effects.effect[row]):
+            words.append(f"effect {number(result.effects.effect[row], sign=True)}")
+        named.append((result.subset_names[result.subset_of[row]], "; ".join(words)))
+    return Shown(str(result.input_names[index]), tuple(p for p in parts if p), tuple(named), len(rows), len(strongest))
 
 
 def _inside(result: Result, row: int) -> str:
@@ -86,8 +81,7 @@ def _inside(result: Result, row: int) -> str:
     return ""
 
 
-def _part(result: Result, name: str, value: Any, tested: list[tuple[Subset, int]]) -> Part | None:
-    sure = marked(result)
+def _part(result: Result, sure: Bools, name: str, value: Any, tested: list[tuple[Subset, int]]) -> Part | None:
     if isinstance(value, str):
         spans = {subset.index: bool(sure[row]) for subset, row in tested}
         return Part(name, "text", stretches=_stretches(value, spans))
@@ -101,16 +95,12 @@ def _part(result: Result, name: str, value: Any, tested: list[tuple[Subset, int]
         pairs = list(value.items() if isinstance(value, Mapping | pd.Series) else enumerate(value))
         chosen = [np.atleast_1d(np.asarray(subset.index)).tolist() for subset, row in tested if sure[row]]
         members_chosen = {member for members in chosen for member in members}
-        lines = [
-            (str(label), _value(one), label in members_chosen or k in members_chosen)
-            for k, (label, one) in enumerate(pairs)
-        ]
+        lines = []
+        for k, (label, one) in enumerate(pairs):
+            shown = number(float(one)) if isinstance(one, float | np.floating) else str(one)
+            lines.append((str(label), shown, label in members_chosen or k in members_chosen))
         return Part(name, "table", rows=tuple(lines))
     return None
-
-
-def _value(value: object) -> str:
-    return number(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
 def _stretches(text: str, spans: Mapping[tuple[int, int], bool]) -> tuple[tuple[str, bool | None], ...]:

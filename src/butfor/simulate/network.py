@@ -22,6 +22,7 @@ Draw = Callable[[int, np.random.Generator], Floats]  # rows of the bed's input d
 
 RECIPE = 2  # part of the name of cached weights: raise it whenever anything below changes the weights
 SIZES = (25, 100, 100, 1)
+SHAPES = tuple(shape for a, b in pairwise(SIZES) for shape in ((a, b), (b,)))  # of the weights and biases
 STEPS, BATCH, PEAK, WARM_UP = 8000, 256, 0.02, 0.1  # a cycle of learning rates for Adam: two million rows
 MOST_CYCLES = 6
 POOL = 2**17  # rows drawn at a time; no row is seen twice
@@ -77,15 +78,11 @@ def _read(path: Path) -> tuple[Floats, ...] | None:
     """Return cached weights; None where there are none or the file is damaged: they can be trained again."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            weights = tuple(np.asarray(stored[f"w{i}"], np.float64) for i in range(len(_shapes())))
+            weights = tuple(np.asarray(stored[f"w{i}"], np.float64) for i in range(len(SHAPES)))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-    fits = tuple(w.shape for w in weights) == _shapes() and all(np.isfinite(w).all() for w in weights)
+    fits = tuple(w.shape for w in weights) == SHAPES and all(np.isfinite(w).all() for w in weights)
     return weights if fits else None
-
-
-def _shapes() -> tuple[tuple[int, ...], ...]:
-    return tuple(shape for a, b in pairwise(SIZES) for shape in ((a, b), (b,)))
 
 
 def train(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
@@ -124,10 +121,9 @@ def train(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
 
 def _start(rng: np.random.Generator) -> tuple[Singles, list[Singles]]:
     """Return He's initial weights as one vector, and views of it in the shapes of the layers."""
-    shapes = _shapes()
-    ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
+    ends = np.cumsum([0, *(int(np.prod(shape)) for shape in SHAPES)])
     flat = np.zeros(ends[-1], np.float32)
-    parts = [flat[a:b].reshape(shape) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
+    parts = [flat[a:b].reshape(shape) for a, b, shape in zip(ends, ends[1:], SHAPES, strict=False)]
     for part in parts[::2]:
         part[:] = rng.standard_normal(part.shape, np.float32) * np.sqrt(2 / len(part))
     return flat, parts

@@ -146,15 +146,14 @@ def regression(inputs: Array, subset: Subset, draws: int, rng: np.random.Generat
     return fresh.reshape(-1, len(columns))
 
 
-def linear_gaussian(
-    name: str, seed: int, *, inputs: int = INPUTS, width: int = LINEAR_WIDTH, shift: float = LINEAR_SHIFT
-) -> Bed:
+def linear_gaussian(name: str, seed: int, *, shift: float = LINEAR_SHIFT) -> Bed:
     """Return a linear model that ignores every other column of correlated normal inputs; Q is exact.
 
     The shifted entries of a row come from N(shift, 1) first and the others from the reference given them. So x_j given
     the rest of its row has exactly the distribution Q wherever j was not shifted. True: shifted, and the weight is not
     zero.
     """
+    inputs, width = INPUTS, LINEAR_WIDTH
     rng = stream(seed, "linear", width)
     weights = np.where(np.arange(width) % 2 == 0, rng.uniform(0.5, 2.0, width), 0.0)
     covariance, shifted = linear_covariance(width), rng.random((inputs, width)) < LINEAR_SHARE
@@ -221,23 +220,22 @@ def few(name: str, seed: int, *, width: int = 20) -> Bed:
     return Bed(name, rng.standard_normal((1, width)) + SHIFT * signal, sum_of_abs, from_values(normal), signal)
 
 
-def clones(name: str, seed: int, *, width: int = 100, jitter: float = 0.35) -> Bed:
+def clones(name: str, seed: int, *, width: int = 100) -> Bed:
     """Return one input whose features are copies of one number, under a model that adds them up; every null is true.
 
     The number is -1 or 1 and a little noise (sd 0.35), and Q redraws each copy from there without regard
     to the others. So every p-value is uniform, but all of them depend on that one number: OSFT at alpha = 0.1 makes a
     false discovery in half of the runs, whenever the number is near 1 (METHODS 8).
     """
-    bimodal = partial(humps, jitter=jitter)
-    rows = np.repeat(bimodal((1, 1), stream(seed, "clones")), width, axis=1)
-    sampler = from_values(partial(independent, distribution=bimodal))
+    rows = np.repeat(humps((1, 1), stream(seed, "clones")), width, axis=1)
+    sampler = from_values(partial(independent, distribution=humps))
     return Bed(name, rows, partial(linear, weights=np.ones(width)), sampler, np.zeros(rows.shape, bool))
 
 
-def humps(shape: tuple[int, ...], rng: np.random.Generator, jitter: float) -> Floats:
-    """Draw from the mixture of N(-1, jitter^2) and N(1, jitter^2): the sign of one normal and a little of another."""
+def humps(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Draw from the mixture of N(-1, 0.35^2) and N(1, 0.35^2): the sign of one normal and a little of another."""
     raw = rng.standard_normal((*shape, 2))  # both from one array: appending inputs leaves the draws of the others
-    return np.asarray(np.copysign(1.0, raw[..., 0]) + jitter * raw[..., 1])
+    return np.asarray(np.copysign(1.0, raw[..., 0]) + 0.35 * raw[..., 1])
 
 
 def parities(name: str, seed: int, *, width: int = 20) -> Bed:

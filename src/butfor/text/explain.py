@@ -112,9 +112,6 @@ def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False, to
     return spans(units)
 
 
-KEEP = (8, 2**26)  # counterfactuals of each hypothesis that are kept, and the characters of all of them
-
-
 @documented
 def explain(
     model: object,
@@ -222,14 +219,13 @@ def explain(
     check_aligned(settings.groups, texts, "groups")
     together = method(sampler, "together") is not None
     proposer = as_proposer(units, info.tokenizer, whole=info.fills_whole, together=together)
-    redraws: Any = Together(sampler) if getattr(proposer, "together", False) else sampler
     wrapped = text_model(model)
     check_zoom(proposer, settings)
     proposed = propose_spans(given, proposer, settings.options.on_error, (wrapped.call, sampler))
     kept, names = tuple(proposed.items), proposed.names
     if isinstance(sampler, SeesRun):
         sampler = sampler.for_run(kept, proposed.subsets)
-        redraws = Together(sampler) if isinstance(redraws, Together) else sampler
+    redraws: Any = Together(sampler) if getattr(proposer, "together", False) else sampler
     counts = sampler.counts if isinstance(sampler, Foils) else {}
     sizes = list(map(len, proposed.subsets))
     family_size = sum(sizes) if settings.family == "run" else max(sizes)
@@ -261,7 +257,7 @@ def explain(
         sampler_notes=notes,
         inputs=TextInputs(repr(proposer), kept),
         data_dependent=not is_blind(proposer),
-        keep=KEEP,
+        keep=(8, 2**26),  # counterfactuals of each hypothesis, and characters of all of them
         parts=None if settings.enough is None else kept_spans(hypotheses, kept, sampler),
     )
     result = run(context, settings.for_inputs(given.names, names))

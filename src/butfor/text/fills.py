@@ -15,18 +15,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from butfor.evaluation.samplers import HasNotes, ListsSupport, RefusesInputs, Sampler, SamplerInfo, info_of, method
-from butfor.text.segment import (
-    Span,
-    case_of,
-    cased,
-    changed,
-    check_texts,
-    hull_of,
-    rewritten,
-    spans_of,
-    word_places,
-)
+from butfor.evaluation.samplers import ListsSupport, Sampler, SamplerInfo, info_of
+from butfor.text.segment import Span, case_of, cased, changed, check_texts, hull_of, rewritten, spans_of, word_places
 from butfor.types import Array, Floats, InputError, Ints, Subset, whole
 
 
@@ -249,14 +239,6 @@ class WordByWord:
 TRIES = 8  # draws of a word that does not stand elsewhere in the text
 
 
-class RedrawsWords(Protocol):
-    """A sampler that can redraw all places of a word at once."""
-
-    @property
-    def listed(self) -> int: ...
-    def together(self, text: str, places: Sequence[Span], others: Set[str]) -> Filling: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Together:
     """Redraws all places of a word by one new word (METHODS 22).
@@ -269,7 +251,7 @@ class Together:
     would not be exchangeable. Each place keeps its case.
     """
 
-    sampler: Any  # RedrawsWords
+    sampler: Any  # with together(text, places, others) -> Filling
 
     __call__ = draw_spans
     repeats = always_repeats
@@ -297,16 +279,6 @@ class Together:
     def lists(self, subset: Subset) -> bool:
         index = subset.index if isinstance(subset.index[0], int) else subset.index[0]
         return isinstance(self.sampler, ListsSupport) and self.sampler.lists(Subset(subset.name, index))
-
-    def covers(self, text: str, subset: Subset) -> bool:
-        covers = method(self.sampler, "covers")
-        return covers is None or bool(covers(text, subset))
-
-    def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Any]:
-        return self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
-
-    def unfit(self, item: str) -> str | None:
-        return self.sampler.unfit(item) if isinstance(self.sampler, RefusesInputs) else None
 
 
 @dataclass(frozen=True, eq=False)

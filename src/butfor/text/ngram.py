@@ -17,16 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from butfor.text.fills import Recent, WordByWord, always_repeats, draw_spans, list_spans, without
-from butfor.text.segment import (
-    Span,
-    case_of,
-    cased,
-    check_texts,
-    is_word,
-    rewritten,
-    span_of,
-    word_tokens,
-)
+from butfor.text.segment import Span, case_of, cased, check_texts, is_word, rewritten, span_of, word_tokens
 from butfor.types import Floats, InputError, Ints, Subset, whole
 
 UNKNOWN, EDGE = 0, 1  # numbers of a word that is not in the vocabulary and of the edge of a text

@@ -202,12 +202,20 @@ class SmallInfiller:
 
     def together(self, text: str, places: Sequence[Span], others: Set[str]) -> fills.Blank:
         unit = TextUnit(places[0], "small", True, True)
+        read = partial(masked, text, (places[0][0], places[-1][1]), places)
 
         def alone() -> Floats:
             excluded = [self._numbers[word] for word in others & self._numbers.keys()]
             if len(places) == 1:
                 return fills.without(self._alone(text, unit), excluded)
-            return fills.without(self._means.get((text, places), lambda: self._mean(text, places)), excluded)
+            return fills.without(self._means.get((text, places), mean), excluded)
+
+        def mean() -> Floats:
+            ids, masks = read()
+            parts = [(ids, index) for index in masks]
+            batches = [parts[start : start + ROWS] for start in range(0, len(parts), ROWS)]
+            logits = np.concatenate([_logits_near(batch, self.threads)[:, self.words] for batch in batches])
+            return np.asarray(self.shape.probabilities(logits).mean(axis=0))
 
         cases = [case_of(text, *place) for place in places]
 
@@ -215,17 +223,7 @@ class SmallInfiller:
             drawn = [cased(vocabulary().pieces[pieces[0]], case) for case in cases]
             return rewritten(text, (places[0][0], places[-1][1]), places, drawn)
 
-        masks = partial(masked, text, (places[0][0], places[-1][1]), places)
-        return fills.Blank([self.words], masks, lambda rows, index, _: self._mass(rows, index, unit), alone, written)
-
-    def _mean(self, text: str, places: Sequence[Span]) -> Floats:
-        ids, masks = masked(text, (places[0][0], places[-1][1]), places)
-        unit = TextUnit(places[0], "small", True, True)
-        parts = [(ids, index) for index in masks]
-        batches = [parts[start : start + ROWS] for start in range(0, len(parts), ROWS)]
-        logits = np.concatenate([_logits_near(batch, self.threads)[:, self._options(unit)] for batch in batches])
-        mean: Floats = self.shape.probabilities(logits).mean(axis=0)
-        return mean
+        return fills.Blank([self.words], read, lambda rows, index, _: self._mass(rows, index, unit), alone, written)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -303,8 +301,8 @@ def small_infiller(
     only the 4,323 words that are as common in praise as in blame (training/plain_words.py): plain words of a text are
     still exchangeable with their draws, so they are the nulls, and words of opinion are what a run discovers.
 
-    Limits: a word outside its vocabulary is redrawn from the words inside, so that it is marked
-    and not judged. A text with more than 35 % of such words is refused.
+    Limits: a word outside its vocabulary is redrawn from the words inside, so that it is marked and not judged. A text
+    with more than 35 % of such words is refused.
 
     Parameters
     ----------
@@ -437,19 +435,17 @@ class SmallSentiment:
 
     def __call__(self, texts: Sequence[str]) -> Float32s:
         rows = [row if len(row) else np.array([UNK]) for row in numbers_of(check_texts(texts))]
-        out = [self._answers(rows[start : start + BATCH_TEXTS]) for start in range(0, len(rows), BATCH_TEXTS)]
-        return np.concatenate(out) if out else np.zeros(0, np.float32)
-
-    def _answers(self, rows: Sequence[Ints]) -> Float32s:
-        texts = [_sentences(row) for row in rows]
-        known = remembered(POOLED, texts, partial(_pooled, self.threads))
-        joined, sums_end = [], HEADS * (WIDTH + 1)
-        for sentences in texts:
-            pooled = np.array([known[sentence] for sentence in sentences])
-            joined.append(np.concatenate([pooled[:, :sums_end].sum(axis=0), pooled[:, sums_end:].max(axis=0)]))
-        sums, weights, most = np.split(np.array(joined), [HEADS * WIDTH, HEADS * (WIDTH + 1)], axis=1)
-        means = sums.reshape(-1, HEADS, WIDTH) / weights[:, :, None]
-        return ask("sentiment_head", self.threads, {"means": means, "most": most}, arena=True)
+        out, sums_end = [np.zeros(0, np.float32)], HEADS * (WIDTH + 1)
+        for start in range(0, len(rows), BATCH_TEXTS):
+            batch, joined = [_sentences(row) for row in rows[start : start + BATCH_TEXTS]], []
+            known = remembered(POOLED, batch, partial(_pooled, self.threads))
+            for sentences in batch:
+                pooled = np.array([known[sentence] for sentence in sentences])
+                joined.append(np.concatenate([pooled[:, :sums_end].sum(axis=0), pooled[:, sums_end:].max(axis=0)]))
+            sums, weights, most = np.split(np.array(joined), [HEADS * WIDTH, sums_end], axis=1)
+            means = sums.reshape(-1, HEADS, WIDTH) / weights[:, :, None]
+            out.append(ask("sentiment_head", self.threads, {"means": means, "most": most}, arena=True))
+        return np.concatenate(out)
 
 
 def small_sentiment(*, threads: int | None = None) -> SmallSentiment:

@@ -14,16 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from butfor.results.result import Result
 from butfor.results.summary import change, number, probabilities
 from butfor.text.segment import Span, changed, spans_of, splits_character, word_spans
 from butfor.types import Floats, InputError, Ints
-
-if TYPE_CHECKING:
-    from butfor.results.result import Result
 
 # both: two directions; chosen: direction not known; unknown: outside the sampler's vocabulary
 Kind = Literal["", "tested", "unknown", "up", "down", "both", "chosen"]
@@ -348,9 +346,9 @@ LEGEND = "[+word] raises the output, [−word] lowers it; [?word]: unknown to th
 def rendered(result: Result, input: object, *, colour: bool | None = None, width: int = WIDTH) -> str:
     """Return the text of one input with its chosen words marked: [+word] raises the output, [−word] lowers it.
 
-    [?word] is unknown to the sampler.
-    [±word] has pieces of both kinds; [*word] was chosen in a direction that is not known, since no effect was
-    estimated. `colour` None: if standard output is a terminal. Characters that would steer a terminal are replaced.
+    [?word] is unknown to the sampler; [±word] has pieces of both kinds; [*word] was chosen in a direction that is not
+    known, since no effect was estimated. `colour` None: if standard output is a terminal. Characters that would steer a
+    terminal are replaced.
     """
     from rich.console import Console
     from rich.text import Text
@@ -634,14 +632,52 @@ def _text(result: Result, toward: Ints, index: int, rows: Sequence[int], done: i
         value, size = float(result.evidence.values[row]), abs(float(np.nan_to_num(result.effects.effect[row])))
         return value if result.evidence.kind == "p" else -value, -size
 
-    chosen = [row for row in rows if result.chosen[row]]
+    text, chosen = text_of(result, index), [row for row in rows if result.chosen[row]]
     strongest = sorted(chosen, key=strength)[: max(0, min(MOST_WORDS, MOST_CHANGED - done))]
     kept = [row for row in sorted(strongest) if row in result.kept and not result.record.picked]
     parts = [result.outputs[index : index + 1], *(result.kept.outputs(row)[:LOOKED_AT] for row in kept)]
     together = np.concatenate(parts)
     values = probabilities(together) if together.shape[1] else together  # a file may have no outputs
     (observed,), *others = np.split(values, np.cumsum([len(part) for part in parts])[:-1])
-    words = tuple(_word(result, toward, row, observed, outputs) for row, outputs in zip(kept, others, strict=True))
+
+    def unbroken(part: str) -> str:  # line breaks of HTML, also those that were cut through, become a sign
+        return re.sub(r"(<br\s*/?>|^(br)?\s*/?>|<b?r?\s*/?$)+", " ⏎ ", part, flags=re.IGNORECASE)
+
+    def word(row: int, outputs: Floats) -> Word:  # with the outputs (k, outputs) of its counterfactuals
+        subset = result.hypotheses.block_of(row).subset
+        drawn: list[str] = list(result.kept.whole(result.hypotheses, row, len(outputs)))
+        column = min(int(result.evidence.classes[row]), len(observed) - 1)
+        first, often = float(observed[column]), Counter(drawn).most_common()
+        start, end = spans_of(text, subset)[0]
+        a, _ = window(text, start, end, AROUND_WORD)
+        before = ("… " if a else "") + unbroken(text[a:start])
+
+        def line(other: str, value: float, times: str = "") -> Changed:
+            shown = f"{value:.3f}" if len(observed) > 1 else number(value)
+            # evaluated in another batch, the same output may differ in its last bits
+            difference = 0.0 if np.isclose(value, first, rtol=1e-6, atol=0) else value - first
+            way = kind_of({int(np.sign(difference))}) if difference else ""
+            moved = "" if other is text else change(difference)
+            new = changed(text, other, subset)
+            upto = start + len(new)
+            until = window(other, start, upto, AROUND_WORD)[1]
+            after = unbroken(other[upto:until]) + (" …" if until < len(other) else "")  # what is redrawn there, too
+            return Changed(before, new, after, shown, moved, way, times)
+
+        fills = [(other, float(outputs[drawn.index(other), column]), n) for other, n in often[:MOST_FILLS]]
+        repeated = len(often) < len(drawn)
+        return Word(
+            name=word_of(result, row),
+            kind=kind_of({int(toward[row])}),
+            statistic=statistic(result, row),
+            effect=effect(result, row),
+            output=output_of(result, row),
+            original=line(text, first),
+            changed=tuple(line(other, value, f"{n} of {len(drawn)}" if repeated else "") for other, value, n in fills),
+            others=max(0, len(often) - MOST_FILLS),
+        )
+
+    words = tuple(map(word, kept, others))
     output = f"the model's output is {number(observed[0])}" if len(observed) else ""
     if len(observed) > 1 and result.output_names is not None:
         best = int(observed.argmax())
@@ -656,44 +692,4 @@ def _text(result: Result, toward: Ints, index: int, rows: Sequence[int], done: i
         more=len(chosen) - len(words) if words else 0,
         open=done + len(words) <= OPEN,
         index=index,
-    )
-
-
-def _word(result: Result, toward: Ints, row: int, observed: Floats, outputs: Floats) -> Word:
-    """Return one chosen word, with the outputs of its text (outputs,) and of its counterfactuals (k, outputs)."""
-    text, subset = text_of(result, int(result.input_of[row])), result.hypotheses.block_of(row).subset
-    drawn: list[str] = list(result.kept.whole(result.hypotheses, row, len(outputs)))
-    column = min(int(result.evidence.classes[row]), len(observed) - 1)
-    often = Counter(drawn).most_common()
-    start, end = spans_of(text, subset)[0]
-    a, _ = window(text, start, end, AROUND_WORD)
-
-    def unbroken(part: str) -> str:  # line breaks of HTML, also those that were cut through, become a sign
-        return re.sub(r"(<br\s*/?>|^(br)?\s*/?>|<b?r?\s*/?$)+", " ⏎ ", part, flags=re.IGNORECASE)
-
-    before = ("… " if a else "") + unbroken(text[a:start])
-
-    def line(other: str, value: float, times: str = "") -> Changed:
-        shown = f"{value:.3f}" if len(observed) > 1 else number(value)
-        # evaluated in another batch, the same output may differ in its last bits
-        difference = 0.0 if np.isclose(value, observed[column], rtol=1e-6, atol=0) else value - float(observed[column])
-        way = kind_of({int(np.sign(difference))}) if difference else ""
-        moved = "" if other is text else change(difference)
-        new = changed(text, other, subset)
-        upto = start + len(new)
-        until = window(other, start, upto, AROUND_WORD)[1]
-        after = unbroken(other[upto:until]) + (" …" if until < len(other) else "")  # what is redrawn there, too
-        return Changed(before, new, after, shown, moved, way, times)
-
-    fills = [(other, float(outputs[drawn.index(other), column]), n) for other, n in often[:MOST_FILLS]]
-    repeated = len(often) < len(drawn)
-    return Word(
-        name=word_of(result, row),
-        kind=kind_of({int(toward[row])}),
-        statistic=statistic(result, row),
-        effect=effect(result, row),
-        output=output_of(result, row),
-        original=line(text, float(observed[column])),
-        changed=tuple(line(other, value, f"{n} of {len(drawn)}" if repeated else "") for other, value, n in fills),
-        others=max(0, len(often) - MOST_FILLS),
     )
