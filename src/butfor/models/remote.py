@@ -124,7 +124,7 @@ def _column(name: str, column: pd.Series[Any], declared: Tensor | None) -> dict[
         return _numbers(name, values, declared) | {"shape": _shape_of_one(len(values), declared)}
     strings = [None if gone else str(value) for value, gone in zip(values, column.isna(), strict=True)]
     kind = {"parameters": {"content_type": "datetime"}} if values.dtype.kind == "M" else {}
-    return _tensor(name, "BYTES", _shape_of_one(len(values), declared), strings) | kind
+    return {"name": name, "shape": _shape_of_one(len(values), declared), "datatype": "BYTES", "data": strings} | kind
 
 
 def _shape_of_one(rows: int, declared: Tensor | None) -> list[int]:
@@ -135,7 +135,7 @@ def _one_tensor(batch: Batch, declared: Tensor | None) -> dict[str, Any]:
     """Return the batch as one tensor: a matrix, images of one size, or texts."""
     name = "predict" if declared is None else declared.name  # MLServer's models take any name
     if isinstance(batch, list) and all(isinstance(text, str) for text in batch):
-        texts = _tensor(name, "BYTES", _shape_of_one(len(batch), declared), list(batch))
+        texts = {"name": name, "shape": _shape_of_one(len(batch), declared), "datatype": "BYTES", "data": list(batch)}
         return texts | {"parameters": {"content_type": "str"}}
     if isinstance(batch, list) and len({np.shape(image) for image in batch}) > 1:
         raise ModelError("the endpoint takes images of one size only; resize them first")
@@ -153,11 +153,7 @@ def _numbers(name: str, values: Array, declared: Tensor | None) -> dict[str, Any
         data = [value if value == value else None for value in data]  # JSON has no NaN
     if values.dtype.name not in NAMES:
         raise ModelError(f"the endpoint takes numbers, got {values.dtype}")
-    return _tensor(name, NAMES[values.dtype.name], list(values.shape), data)
-
-
-def _tensor(name: str, datatype: str, shape: list[int], data: list[Any]) -> dict[str, Any]:
-    return {"name": name, "shape": shape, "datatype": datatype, "data": data}
+    return {"name": name, "shape": list(values.shape), "datatype": NAMES[values.dtype.name], "data": data}
 
 
 def answer(body: object, agreed: Contract, rows: int, name: str) -> Array:
@@ -200,10 +196,6 @@ PAUSE_OF_FEW = 0.5  # the first pause where the number of tries is bounded
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for
 FIRST_CONTACT = 5.0  # seconds: an address at which nobody has ever answered is more likely wrong than restarting
 ATTEMPTS_ON_500 = 6  # a model that raises answers 500 for ever, a server in trouble for a moment
-
-
-class SlowAnswer(Exception):
-    """The server did answer, but so slowly that its answer was not waited for."""
 
 
 class Refused(ModelError):
@@ -266,7 +258,7 @@ def _read(response: Any, seconds: float, most_bytes: int, fewer: str) -> bytes:
         parts.append(part)
         size += len(part)
         if monotonic() > end:
-            raise SlowAnswer(f"it took more than {seconds:g} s to answer")
+            raise _Failed(f"it took more than {seconds:g} s to answer; a longer timeout= or {fewer} may help")
         if good and size > most_bytes:
             allow = ", or allow more with most_bytes=" if "rows" in fewer else ""
             raise ModelError(f"the model's answer has more than {most_bytes / 1e6:g} MB; ask for {fewer}{allow}")
@@ -557,20 +549,21 @@ class Endpoint:
         def once() -> BoundedAnswer:
             nonlocal reached, attempts
             attempts += 1
-            advice = f"a longer timeout= or {settings.fewer} may help"
             try:
                 response = send()
+            except _Failed:  # it does answer, but slowly
+                reached = True
+                raise
             except (httpx.TransportError, httpx.StreamError, RuntimeError) as error:  # RuntimeError: it was cut
                 if isinstance(error, RuntimeError) and "closed" not in str(error):
                     raise
                 if "CERTIFICATE_VERIFY_FAILED" in str(error):
                     raise ModelError(f"the certificate of the server at {address} is not trusted: {error}") from error
                 name = type(error).__name__
-                late = f"no answer in time ({name}); {advice}" if isinstance(error, httpx.TimeoutException) else None
-                raise _Failed(late or (f"{name}: {error}" if str(error) else name)) from error
-            except SlowAnswer as error:
-                reached = True
-                raise _Failed(f"{error}; {advice}") from error
+                if isinstance(error, httpx.TimeoutException):
+                    advice = f"a longer timeout= or {settings.fewer} may help"
+                    raise _Failed(f"no answer in time ({name}); {advice}") from error
+                raise _Failed(f"{name}: {error}" if str(error) else name) from error
             reached = True
             status = response.status_code
             if 200 <= status < 300:

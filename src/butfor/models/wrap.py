@@ -329,7 +329,8 @@ def _content(value: object, seen: dict[int, object]) -> bytes | None:
         return _content(version(), seen)
     if isinstance(value, type | ModuleType) or not _is_users(attribute(type(value), "__module__")):
         return None
-    classes = np.ndarray, FunctionType, partial, attribute(base, "BaseEstimator"), attribute(loaded("torch.nn"), "Module")
+    estimator, module = attribute(base, "BaseEstimator"), attribute(loaded("torch.nn"), "Module")
+    classes = np.ndarray, FunctionType, partial, estimator, module
     computing = tuple(one for one in classes if one is not None)  # the rest it may count or keep as it goes
     parts = {**vars(type(value)), **getattr(value, "__dict__", {})}.items()
     kept = {name: part for name, part in parts if isinstance(part, computing) or is_booster(part)}
