@@ -8,13 +8,14 @@ import platform
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from butfor.types import Bools, Floats
 
 Figures = dict[str, Any]  # what a study measured, as JSON can hold it
 ProgressTo = bool | Report | None  # a bar, a function, or nothing
+Answer = TypeVar("Answer")
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -73,6 +75,12 @@ def each(tasks: Sequence[Callable[[], list[Figures]]], workers: int, stage: str,
             rows += of_task
             report(Progress(stage, done, len(tasks)))
     return rows
+
+
+def quietly(call: Callable[..., Answer], *given: Any, **options: Any) -> Answer:
+    """Call without warnings: that few draws reach little is no news to a study, nor is what others warn of."""
+    with warnings.catch_warnings(action="ignore"):
+        return call(*given, **options)
 
 
 def checked_names(what: str, given: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
