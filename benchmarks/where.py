@@ -228,7 +228,7 @@ def lime_of(model: Model, pixels: Image, label: int, evaluations: int, seed: int
     return values
 
 
-def shap_of(model: Model, pixels: Image, label: int, evaluations: int, seed: int, others: Sequence[Image]) -> Floats:
+def shap_of(model: Model, pixels: Image, label: int, evaluations: int, seed: int, others: Sequence[Image]) -> Floats:  # noqa: ARG001
     import shap
 
     explainer = shap.PartitionExplainer(_one(model, label), shap.maskers.Image("inpaint_telea", pixels.shape))
