@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from butfor.models.remote import Endpoint, EndpointSettings, in_order
+from butfor.models.remote import Endpoint, in_order
 from butfor.models.wrap import need, one_line
 from butfor.types import Floats, InputError, ModelError, one_of, whole
 
@@ -403,7 +403,7 @@ def openai(
     address = url.rstrip("/").removesuffix("/chat/completions").removesuffix("/completions")
     address = address.removesuffix("/v1") if api == "llama.cpp" else address
     need("httpx", "endpoint")
-    settings = EndpointSettings(
+    server = Endpoint(
         url=address,
         timeout=timeout,
         patience=timeout * (retries + 1),
@@ -413,7 +413,7 @@ def openai(
         retries=retries,
         fewer="a smaller max_tokens=",
     )
-    return ServedModel(Endpoint(settings), model, api, max_tokens, float(temperature), texts)
+    return ServedModel(server, model, api, max_tokens, float(temperature), texts)
 
 
 @dataclass(frozen=True)
@@ -436,7 +436,7 @@ class ServedModel:
     @property
     def identity(self) -> str:
         decoding = {"max_tokens": self.max_tokens, "temperature": self.temperature, "stop": self.stop}
-        who = {"url": self.endpoint.settings.shown, "model": self.model, "api": self.api}
+        who = {"url": self.endpoint.shown, "model": self.model, "api": self.api}
         return json.dumps(who | decoding, sort_keys=True)
 
     @property
@@ -487,9 +487,9 @@ class ServedModel:
             return made
 
         try:
-            results = in_order(one, order, self.endpoint.settings.concurrency, stop)
+            results = in_order(one, order, self.endpoint.concurrency, stop)
         except ModelError as error:
-            failed = type(error)(self.endpoint.settings.masked(str(error)))
+            failed = type(error)(self.endpoint.masked(str(error)))
         else:
             by_row = dict(zip(order, results, strict=True))
             return [by_row[i] for i in range(len(parts))]
@@ -622,7 +622,7 @@ class ServedModel:
 
     @property
     def _where(self) -> str:
-        return f"the server at {self.endpoint.settings.shown}"
+        return f"the server at {self.endpoint.shown}"
 
 
 class NoEcho(ModelError):
