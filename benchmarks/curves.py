@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.attributions import ALPHA, ALPHAS, ALTERNATIVES, ATTRIBUTIONS, TESTS, Task, applies, chosen_at, task_of
-from benchmarks.figures import Figures, ProgressTo, checked_names, installed, mean_error, quietly, rates
+from benchmarks.figures import Figures, ProgressTo, checked_names, installed, mean_rates, quietly
 from butfor import InputError, Progress
 from butfor.evaluation.progress import reporting
 from butfor.results.io import write_files
@@ -147,11 +147,8 @@ def _chosen(runs: list[Scores], alternative: Alternative) -> Figures:
     """Return FDR and TPR at every alpha with their standard errors."""
     points = []
     for place, alpha in enumerate(ALPHAS):
-        both = [rates(np.asarray(one[alternative][place]).ravel(), np.asarray(one["truth"]).ravel()) for one in runs]
-        point: Figures = {"alpha": alpha}
-        for rate in ("fdr", "tpr"):
-            point[rate], point[f"{rate}_se"] = mean_error([one[rate] for one in both])
-        points.append(point)
+        pairs = [(np.asarray(one[alternative][place]).ravel(), np.asarray(one["truth"]).ravel()) for one in runs]
+        points.append({"alpha": alpha, **mean_rates(pairs)})
     return {"points": points}
 
 

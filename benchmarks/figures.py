@@ -46,9 +46,14 @@ def rates(chosen: Bools, truth: Bools) -> dict[str, float]:
 
 def mean_rates(runs: Iterable[tuple[Bools, Bools]]) -> dict[str, float]:
     """Return FDR and TPR over runs of (chosen, truth), with their standard errors."""
-    each_run, out = [rates(chosen, truth) for chosen, truth in runs], {}
-    for name in ("fdr", "tpr"):
-        out[name], out[f"{name}_se"] = mean_error([one[name] for one in each_run])
+    return means([rates(chosen, truth) for chosen, truth in runs], ("fdr", "tpr"))
+
+
+def means(rows: Sequence[Figures], names: Iterable[str]) -> dict[str, float]:
+    """Return the mean of each of these figures over rows, and its standard error as "<name>_se"."""
+    out: dict[str, float] = {}
+    for name in names:
+        out[name], out[f"{name}_se"] = mean_error([row[name] for row in rows])
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -145,7 +145,7 @@ def _everyone(frame: pd.DataFrame, labels: Any, model: Any, seed: int, decide: A
     return Question(fitted, frame.iloc[asked], frame.iloc[known[:1500]], frame.iloc[test[-100:]], decide=decide)
 
 
-def _classified(frame: pd.DataFrame, labels: Array, seed: int, label: str, against: str, model: Any) -> Question:
+def _classified(frame: pd.DataFrame, labels: Array, seed: int, label: object, against: object, model: Any) -> Question:
     """Inputs of one label against the reference of another."""
     fit, known, test = _split(seed, len(frame))
     fitted = model.fit(frame.iloc[fit], labels[fit])
@@ -283,22 +283,14 @@ def _mortgages(seed: int) -> Question:
     frame = _r("AER", "HMDA")
     rows, labels = frame.drop(columns="deny"), np.where(frame.deny == "yes", "denied", "approved")
     made = _classified(rows, labels, seed, "denied", "approved", _forest())
-    return Question(made.model, made.inputs.iloc[:60], made.reference, made.own_kind, target="denied")
+    return replace(made, inputs=made.inputs.iloc[:60], target="denied")
 
 
 def _credit(seed: int, *, declined: bool) -> Question:
     """Applications that were declined, or that defaulted later, against the others."""
     frame, defaulted, refused = credit(2000, seed)
-    label = refused if declined else defaulted
-    fit, known, test = _split(seed, len(frame))
-    model = _boosted(categorical_features="from_dtype").fit(frame.iloc[fit], label[fit])
-    return Question(
-        model,
-        frame.iloc[test][label[test]].iloc[:80],
-        frame.iloc[known][~label[known]],
-        frame.iloc[test][~label[test]].iloc[:100],
-        target=True,
-    )
+    model = _boosted(categorical_features="from_dtype")
+    return replace(_classified(frame, refused if declined else defaulted, seed, True, False, model), target=True)
 
 
 def _wide(seed: int) -> Question:

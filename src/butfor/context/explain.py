@@ -210,17 +210,8 @@ def cost(
 
     Parameters
     ----------
-    model : callable or object
-    prompts : Prompt, list or mapping
-    foils : list, mapping, callable or "drop"
-    parts : "zoom" or list of str, optional
-    same : {"normalised", "exact"} or callable
-    level : float
-    alpha : float
-    draws : int
-    samples : int
-    enough : float, optional
-        All as in `butfor.context.explain`.
+    model, prompts, foils, parts, same, level, alpha, draws, samples, enough : object
+        As in `butfor.context.explain`.
 
     Returns
     -------
