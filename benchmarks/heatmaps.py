@@ -134,12 +134,13 @@ def run(
 
 def _figures(album: Album, method: str, marks: dict[str, Shown]) -> Figures:
     masks, inside = [], []  # of the pixels that are marked most, the share in the object
-    for name, marked in ((name, marks[name].marked) for name, boxes in album.objects.items() if boxes):
-        masks.append(np.zeros(marked.shape, bool))
+    for name in [name for name, boxes in album.objects.items() if boxes]:
+        marked, mask = marks[name].marked, np.zeros(album.images[name].shape[:2], bool)
         for box in album.objects[name]:
-            masks[-1][at(box)] = True
+            mask[at(box)] = True
         most = marked >= marked.max() - 1e-12
-        inside.append(float((most & masks[-1]).sum() / most.sum()) if marked.max() > 0 else 0.0)
+        masks.append(mask)
+        inside.append(float((most & mask).sum() / most.sum()) if marked.max() > 0 else 0.0)
     return {
         "album": album.name,
         "method": method,
