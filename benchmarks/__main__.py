@@ -7,74 +7,19 @@ import inspect
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_type_hints
 
-from benchmarks import (
-    adaptive,
-    context,
-    curves,
-    decisions,
-    fairness,
-    given,
-    global_,
-    heatmaps,
-    images,
-    judge,
-    methods,
-    nulls,
-    peers,
-    questions,
-    referee,
-    reviews,
-    samplers,
-    scale,
-    shifted,
-    speed,
-    stability,
-    table1,
-    texts,
-    treatment,
-    trees,
-    truth,
-    where,
-    zoom,
-)
 from benchmarks.figures import Figures, markdown, record, write
-from butfor import InputError, Progress
+from butfor import InputError
 from butfor.report.write import check_folder
 
-STUDIES: dict[str, ModuleType] = {
-    "table1": table1,
-    "methods": methods,
-    "global": global_,
-    "samplers": samplers,
-    "questions": questions,
-    "nulls": nulls,
-    "shifted": shifted,
-    "referee": referee,
-    "decisions": decisions,
-    "fairness": fairness,
-    "treatment": treatment,
-    "given": given,
-    "context": context,
-    "where": where,
-    "adaptive": adaptive,
-    "curves": curves,
-    "peers": peers,
-    "stability": stability,
-    "trees": trees,
-    "truth": truth,
-    "speed": speed,
-    "scale": scale,
-    "zoom": zoom,
-    "images": images,
-    "heatmaps": heatmaps,
-    "judge": judge,
-    "texts": texts,
-    "reviews": reviews,
-}
+NAMES = """
+table1 methods global_ samplers questions nulls shifted referee decisions fairness treatment given context where
+adaptive curves peers stability trees truth speed scale zoom images heatmaps judge texts reviews
+"""
+STUDIES = {name.strip("_"): import_module(f"benchmarks.{name}") for name in NAMES.split()}
 RESULTS = Path(__file__).parent / "results"
 GIVEN = ("progress", "out")  # parameters of a study that are no options of its own
 
@@ -87,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run: Callable[..., Figures] = STUDIES[name].run
     settings: Figures = {option: value for option, value in parsed.items() if value is not None}
     if "progress" in inspect.signature(run).parameters:
-        settings["progress"] = _stage
+        settings["progress"] = lambda now: sys.stderr.write(f"{now.stage}\n")  # may be watched in a log
     if "out" in inspect.signature(run).parameters:
         settings["out"] = out  # cells that are there are kept
     try:
@@ -113,26 +58,17 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=first, description=about, formatter_class=form)
         hints = get_type_hints(study.run)
         for option, parameter in inspect.signature(study.run).parameters.items():
-            if option not in GIVEN:
-                _add(command, option, hints[option], parameter.default)
+            flag, kinds, default = f"--{option.replace('_', '-')}", str(hints[option]), parameter.default
+            if option in GIVEN:
+                continue
+            if hints[option] is bool:
+                command.add_argument(flag, action="store_true", help="off by default")
+                continue
+            kind = next((kind for kind in (Path, float, int) if kind.__name__ in kinds), str)
+            several: dict[str, Any] = {"nargs": "+"} if "tuple" in kinds or "Sequence" in kinds else {}
+            command.add_argument(flag, type=kind, default=default, help=f"default: {default}", **several)
         command.add_argument("--out", type=Path, default=RESULTS, help=f"folder of the JSON file (default: {RESULTS})")
     return made
-
-
-def _add(command: argparse.ArgumentParser, name: str, hint: Any, default: Any) -> None:
-    """Add an option by the type of a parameter: a flag, one value, or several values."""
-    flag, kinds = f"--{name.replace('_', '-')}", str(hint)
-    if hint is bool:
-        command.add_argument(flag, action="store_true", help="off by default")
-        return
-    kind = next((kind for kind in (Path, float, int) if kind.__name__ in kinds), str)
-    several: dict[str, Any] = {"nargs": "+"} if "tuple" in kinds or "Sequence" in kinds else {}
-    command.add_argument(flag, type=kind, default=default, help=f"default: {default}", **several)
-
-
-def _stage(now: Progress) -> None:
-    """Write a line per stage on standard error: these studies take minutes, and may be watched in a log."""
-    sys.stderr.write(f"{now.stage}\n")
 
 
 if __name__ == "__main__":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.figures import Figures, mean_rates
+from benchmarks.figures import Figures, mean_rates, quietly
 from butfor import explain
 from butfor.inference.adaptive import PILOT, learn_weights, weighted_bh
 from butfor.inference.selection import adaptive_strict, bh
@@ -55,15 +54,11 @@ def _in_run(count: int, width: int, rule: str, seed: int, runs: int) -> Figures:
         truth = np.zeros((count, width), bool)
         truth[:, : width // 2] = rng.random((count, width // 2)) < SHARE
         inputs = _equicorrelated(rng, count, width) + WEAK * truth
-        with warnings.catch_warnings(action="ignore"):
-            result = explain(_sum, inputs, _fresh, rule=rule, alternative="greater", effects=None, seed=number)
+        options: Figures = {"rule": rule, "alternative": "greater", "effects": None, "seed": number}
+        result = quietly(explain, lambda rows: rows.sum(axis=1), inputs, _fresh, **options)
         pairs.append((result.chosen, truth.ravel()))
         draws.append(result.rows / truth.size)
     return {"inputs": count, "subsets": width, "rule": rule, "runs": runs, **mean_rates(pairs), "draws": np.mean(draws)}
-
-
-def _sum(rows: Floats) -> Floats:
-    return np.asarray(rows.sum(axis=1))
 
 
 def _fresh(inputs: Floats, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
@@ -128,10 +123,6 @@ def _upper(z: Floats) -> Floats:
     from scipy.special import ndtr
 
     return np.asarray(ndtr(-z))
-
-
-def _independent(rng: np.random.Generator, count: int, width: int) -> Floats:
-    return rng.random((count, width))
 
 
 def _equal_within(rng: np.random.Generator, count: int, width: int) -> Floats:
@@ -206,7 +197,7 @@ BEDS: dict[str, Bed] = {
     "50 x 10, half": _signals(50, 10, 0.5, SHARE, WEAK),
     "200 x 13, sparse": _signals(200, 13, 0.15, 0.2, 3.38),
     "200 x 13, uniform": _signals(200, 13, 1.0, 0.2, 2.72),
-    "null: independent": _null(_independent),
+    "null: independent": _null(lambda rng, count, width: rng.random((count, width))),
     "null: clones": _null(_equal_within),
     "null: clones, 50 x 10": _null(_equal_within, 50, 10),
     "null: parity": _null(_parity),

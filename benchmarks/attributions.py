@@ -11,21 +11,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from benchmarks.beds import population
-from benchmarks.figures import Figures
+from benchmarks.figures import Figures, quietly
 from butfor import ReachWarning, Result, explain, few_shot, irt, osft, sequential, simulate
 from butfor.evaluation.samplers import ListsSupport, Sampler, method
 from butfor.settings import Procedure
 from butfor.simulate import network
 from butfor.tabular import from_values
 from butfor.types import Alternative, Bools, Floats, InputError
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,19 +121,21 @@ def one_test(task: Task, name: str, alternative: Alternative = "two-sided", alph
 
 def lime_quartiles(task: Task) -> Floats:
     """Default settings, quartiles of the inputs themselves: as the paper's authors ran it."""
-    return _lime(task, discretize_continuous=True)
+    return lime_weights(task, task.inputs, discretize_continuous=True)
 
 
 def lime_values(task: Task) -> Floats:
     """Values instead of quartiles, each weight times its standardised value: a contribution, as a linear model's."""
     standardised = (task.inputs - task.inputs.mean(axis=0)) / task.inputs.std(axis=0)
-    return np.asarray(_lime(task, discretize_continuous=False) * standardised)
+    return np.asarray(lime_weights(task, task.inputs) * standardised)
 
 
-def _lime(task: Task, **options: object) -> Floats:
+def lime_weights(task: Task, rows: Floats, discretize_continuous: bool = False) -> Floats:
+    """Linear weights per standard deviation of a column of these rows, or of its quartiles."""
     from lime.lime_tabular import LimeTabularExplainer
 
-    explainer = LimeTabularExplainer(task.inputs, mode="regression", random_state=task.seed, **options)
+    options = {"random_state": task.seed, "discretize_continuous": discretize_continuous}
+    explainer = LimeTabularExplainer(rows, mode="regression", **options)
     scores = np.zeros(task.inputs.shape)
     for row, score in zip(task.inputs, scores, strict=True):
         for column, weight in explainer.explain_instance(row, task.model, num_features=task.width).local_exp[1]:
@@ -254,8 +253,8 @@ def captum_scores(task: Task, method: str, baseline: int = 0, **options: object)
         options["baselines"] = torch.as_tensor(rows if method == "DeepLiftShap" else rows.mean(axis=0, keepdims=True))
     inputs = torch.as_tensor(task.inputs).clone().requires_grad_()
     net = torch_network(required(task, "network"))
-    with warnings.catch_warnings(action="ignore"):  # that captum sets hooks on ReLUs
-        return np.asarray(getattr(attr, method)(net).attribute(inputs, **options).detach().numpy())
+    explained = quietly(getattr(attr, method)(net).attribute, inputs, **options)  # captum sets hooks on ReLUs
+    return np.asarray(explained.detach().numpy())
 
 
 # L2X (Chen, Song, Wainwright & Jordan 2018, "Learning to Explain"): a network that picks k features of each row.

@@ -68,12 +68,8 @@ def _interactions(seed: int, count: int, signals: bool, width: int = 24) -> Floa
     return np.asarray(rng.standard_normal((count, width)) + 4.0 * (rng.random((count, width)) < tables.SHARE * signals))
 
 
-def _trees(seed: int, count: int, signals: bool) -> Floats:
-    return tables.tree_rows(seed, count, tables.SHARE * signals, f"population {signals}")[0]
-
-
-def _copies(seed: int, count: int, signals: bool) -> Floats:
-    return tables.copied_rows(seed, count, tables.SHARE * signals, f"population {signals}")[0]
+def _made(rows: Callable[[int, int, float, str], tuple[Floats, Bools]], seed: int, count: int, signals: bool) -> Floats:
+    return rows(seed, count, tables.SHARE * signals, f"population {signals}")[0]
 
 
 POPULATIONS: dict[str, Callable[[int, int, bool], Floats]] = {
@@ -83,8 +79,8 @@ POPULATIONS: dict[str, Callable[[int, int, bool], Floats]] = {
     "correlated-network": partial(_paper, width=tables.WIDTH, correlated=True),
     "linear": _linear,
     "interactions": _interactions,
-    "boosted-trees": _trees,
-    "copies": _copies,
+    "boosted-trees": partial(_made, tables.tree_rows),
+    "copies": partial(_made, tables.copied_rows),
 }
 
 
@@ -195,7 +191,7 @@ class SpanSampler:
         known = (words >= 0) & ~inside
         after = np.ones((len(words) + 1, len(WORDS)))  # what stands to the right says of each word
         for place in range(len(words) - 1, 0, -1):
-            right = _only(after[place + 1], int(words[place])) if known[place] else after[place + 1]
+            right = np.eye(len(WORDS))[words[place]] if known[place] else after[place + 1]
             after[place] = self.chain.then @ right
         mass, out = np.tile(self.chain.first, (draws, 1)), []
         for place in range(int(np.flatnonzero(inside)[-1]) + 1):
@@ -208,12 +204,6 @@ class SpanSampler:
             elif known[place]:
                 mass = np.tile(np.eye(len(WORDS))[words[place]], (draws, 1))
         return np.stack(out, axis=1)
-
-
-def _only(mass: Floats, word: int) -> Floats:
-    out = np.zeros_like(mass)
-    out[word] = 1.0
-    return out
 
 
 def credit(rows: int, seed: int = 0) -> tuple[pd.DataFrame, Bools, Bools]:

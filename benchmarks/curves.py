@@ -9,7 +9,6 @@ every run, and its mean false discovery rate is at most the level). Nobody has s
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.attributions import ALPHA, ALPHAS, ALTERNATIVES, ATTRIBUTIONS, TESTS, Task, applies, chosen_at, task_of
-from benchmarks.figures import Figures, ProgressTo, checked_names, installed, mean_error, rates
+from benchmarks.figures import Figures, ProgressTo, checked_names, installed, mean_rates, quietly
 from butfor import InputError, Progress
 from butfor.evaluation.progress import reporting
 from butfor.results.io import write_files
@@ -100,9 +99,7 @@ def _scores(bed: str, name: str, seeds: Sequence[int], folder: Path | None) -> I
         yield scores
 
 
-@cache
-def _task(bed: str, seed: int) -> Task:
-    return task_of(bed, seed)
+_task = cache(task_of)
 
 
 def _read(path: Path | None) -> dict[str, Any] | None:
@@ -120,8 +117,7 @@ def computed(task: Task, name: str) -> dict[str, Any] | None:
     start = time.process_time()
     scores: dict[str, Any] = {}
     if name in ATTRIBUTIONS:
-        with warnings.catch_warnings(action="ignore"):  # theirs, not ours
-            scores["scores"] = ATTRIBUTIONS[name].score(task)
+        scores["scores"] = quietly(ATTRIBUTIONS[name].score, task)
     else:
         scores = {alternative: chosen_at(task, name, alternative) for alternative in ALTERNATIVES}
     seconds = np.array(time.process_time() - start)
@@ -151,11 +147,8 @@ def _chosen(runs: list[Scores], alternative: Alternative) -> Figures:
     """Return FDR and TPR at every alpha with their standard errors."""
     points = []
     for place, alpha in enumerate(ALPHAS):
-        both = [rates(np.asarray(one[alternative][place]).ravel(), np.asarray(one["truth"]).ravel()) for one in runs]
-        point: Figures = {"alpha": alpha}
-        for rate in ("fdr", "tpr"):
-            point[rate], point[f"{rate}_se"] = mean_error([one[rate] for one in both])
-        points.append(point)
+        pairs = [(np.asarray(one[alternative][place]).ravel(), np.asarray(one["truth"]).ravel()) for one in runs]
+        points.append({"alpha": alpha, **mean_rates(pairs)})
     return {"points": points}
 
 

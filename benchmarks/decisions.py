@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.figures import Figures
+from benchmarks.figures import Figures, quietly
 from butfor import Result, explain, tabular
 from butfor.simulate.tables import known_normal
 from butfor.streams import stream
@@ -113,10 +112,9 @@ def one_run(
         if rows is None
         else tabular.residual(rng.standard_normal((rows, WIDTH)) @ root)
     )
-    with warnings.catch_warnings(action="ignore"):
-        options: Figures = {"test": test, "decide": lambda y: y > edge, "control": False, "effects": None, "seed": seed}
-        result = explain(lambda x: x @ WEIGHTS, inputs, sampler, simultaneous=simultaneous, enough=None, **options)
-    return _compared(result, inputs, edge)
+    options: Figures = {"test": test, "decide": lambda y: y > edge, "control": False, "effects": None, "seed": seed}
+    options |= {"simultaneous": simultaneous, "enough": None}
+    return _compared(quietly(explain, lambda x: x @ WEIGHTS, inputs, sampler, **options), inputs, edge)
 
 
 def _compared(result: Result, inputs: Floats, edge: float) -> Covered:
@@ -125,6 +123,7 @@ def _compared(result: Result, inputs: Floats, edge: float) -> Covered:
     decided = result.decided
     assert decided is not None
     inside: Bools = (decided.low <= q + 1e-9) & (q - 1e-9 <= decided.high)
+    bands = {name: (low < q) & (q < high) for name, (low, high) in BANDS.items()}
     far = (np.abs(q - LEVEL) > NEAR) & (decided.draws > 0)
     return Covered(
         bool(inside.all()),
@@ -133,9 +132,5 @@ def _compared(result: Result, inputs: Floats, edge: float) -> Covered:
         float(decided.added[far].mean()),
         int((decided.necessary & (q <= LEVEL)).sum()),
         int(decided.necessary.sum()),
-        {name: (int((inside & within).sum()), int(within.sum())) for name, within in _bands(q)},
+        {name: (int((inside & within).sum()), int(within.sum())) for name, within in bands.items()},
     )
-
-
-def _bands(q: Floats) -> list[tuple[str, Bools]]:
-    return [(name, np.asarray((low < q) & (q < high))) for name, (low, high) in BANDS.items()]

@@ -8,13 +8,14 @@ import platform
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from butfor.types import Bools, Floats
 
 Figures = dict[str, Any]  # what a study measured, as JSON can hold it
 ProgressTo = bool | Report | None  # a bar, a function, or nothing
+Answer = TypeVar("Answer")
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -44,9 +46,14 @@ def rates(chosen: Bools, truth: Bools) -> dict[str, float]:
 
 def mean_rates(runs: Iterable[tuple[Bools, Bools]]) -> dict[str, float]:
     """Return FDR and TPR over runs of (chosen, truth), with their standard errors."""
-    each_run, out = [rates(chosen, truth) for chosen, truth in runs], {}
-    for name in ("fdr", "tpr"):
-        out[name], out[f"{name}_se"] = mean_error([one[name] for one in each_run])
+    return means([rates(chosen, truth) for chosen, truth in runs], ("fdr", "tpr"))
+
+
+def means(rows: Sequence[Figures], names: Iterable[str]) -> dict[str, float]:
+    """Return the mean of each of these figures over rows, and its standard error as "<name>_se"."""
+    out: dict[str, float] = {}
+    for name in names:
+        out[name], out[f"{name}_se"] = mean_error([row[name] for row in rows])
     return out
 
 
@@ -73,6 +80,12 @@ def each(tasks: Sequence[Callable[[], list[Figures]]], workers: int, stage: str,
             rows += of_task
             report(Progress(stage, done, len(tasks)))
     return rows
+
+
+def quietly(call: Callable[..., Answer], *given: Any, **options: Any) -> Answer:
+    """Call without warnings: that few draws reach little is no news to a study, nor is what others warn of."""
+    with warnings.catch_warnings(action="ignore"):
+        return call(*given, **options)
 
 
 def checked_names(what: str, given: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:

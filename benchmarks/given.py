@@ -7,7 +7,6 @@ average over weighted rows of a known distribution.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import butfor
-from benchmarks.figures import Figures, ProgressTo, checked_names, each, mean_error
+from benchmarks.figures import Figures, ProgressTo, checked_names, each, mean_error, quietly
 from butfor.streams import stream
 from butfor.types import Array, Bools, Floats
 
@@ -136,11 +135,8 @@ def enough_run(name: str, size: int, seed: int) -> Figures:
     bed, rng = BEDS[name], stream(seed, "given", name, size)
     reference, many = bed.rows(rng, size), bed.rows(rng, 600)
     picked = many[bed.margin(many) > CUT][:INPUTS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = butfor.explain(
-            partial(_classes, bed), _frame(picked), _frame(reference), seed=seed, effects=None, control=False
-        )
+    options: Figures = {"seed": seed, "effects": None, "control": False}
+    result = quietly(butfor.explain, partial(_classes, bed), _frame(picked), _frame(reference), **options)
     sets = result.sets
     assert sets is not None
     hits, wrong, confirmed = [], 0, 0
@@ -160,18 +156,10 @@ def moves_run(name: str, output: str, size: int, seed: int, *, simultaneous: boo
     reference, inputs = bed.rows(rng, size or 1000), bed.rows(rng, INPUTS)
     statistic = OUTPUTS[output]
     sampler = _frame(reference) if size else _true_sampler(bed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = butfor.explain(
-            lambda rows: statistic(bed.margin(np.asarray(rows))),
-            _frame(inputs),
-            sampler,
-            subsets="columns",
-            seed=seed,
-            min_effect=0.05 if output == "probability" else None,
-            simultaneous=simultaneous,
-            control=False,
-        )
+    options: Figures = {"subsets": "columns", "seed": seed, "simultaneous": simultaneous, "control": False}
+    options["min_effect"] = 0.05 if output == "probability" else None
+    model = lambda rows: statistic(bed.margin(np.asarray(rows)))  # noqa: E731
+    result = quietly(butfor.explain, model, _frame(inputs), sampler, **options)
     moved = result.moved
     assert moved is not None
     here, truth = statistic(bed.margin(inputs)), np.empty(len(moved.drop))
@@ -220,9 +208,8 @@ def copies(size: int, noise: float, seed: int) -> Figures:
 
     inputs = _frame(rows[size:])
     inputs = inputs[model(inputs)[:, 1] > 0.5][:INPUTS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = butfor.explain(model, inputs, _frame(rows[:size]), seed=seed, effects=None, control=False).enough()
+    options: Figures = {"seed": seed, "effects": None, "control": False}
+    found = quietly(butfor.explain, model, inputs, _frame(rows[:size]), **options).enough()
     sets = [{one, *others} for one, others in zip(found["columns"], found["alternatives"], strict=True)]
     read = [any("x0" in one for one in group) for group in sets]
     copy = [any("x7" in one for one in group) for group in sets]

@@ -5,13 +5,12 @@ With a known conditional distribution, and with a sampler that is fitted on few 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
-from benchmarks.figures import Figures, correlated, mean_error, mean_rates
+from benchmarks.figures import Figures, correlated, mean_error, mean_rates, quietly
 from butfor import Result, global_importance, simulate
 from butfor.simulate.network import sum_of_abs
 from butfor.tabular import gaussian
@@ -111,8 +110,7 @@ def knockoffs(rows: Floats, y: Floats, seed: int) -> Bools | None:
     except ImportError:
         return None
     np.random.seed(seed)  # noqa: NPY002 - knockpy draws from the global generator
-    with warnings.catch_warnings(action="ignore"):
-        chosen = KnockoffFilter(ksampler="gaussian", fstat="lasso").forward(X=rows, y=y, fdr=ALPHA)
+    chosen = quietly(KnockoffFilter(ksampler="gaussian", fstat="lasso").forward, X=rows, y=y, fdr=ALPHA)
     return np.asarray(chosen).astype(bool)
 
 
@@ -232,22 +230,17 @@ def curved(rng: np.random.Generator, count: int) -> Floats:
 
 def holdout_fitted(runs: int, seed: int, name: World, model: Learner = "forest") -> Figures:
     """FDR and TPR of the holdout test with reference data."""
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.linear_model import RidgeCV
+
     pairs: list[tuple[Bools, Bools]] = []
     for run in range(runs):
         rng = np.random.default_rng([seed, run, 7])
         sizes = (ROWS[name][0], 300, ROWS[name][1])
         (known, _), (train, labels), (rows, y) = (world(name, rng, size) for size in sizes)
-        fitted = _fit(model, train, labels)
+        made = RandomForestRegressor(30, min_samples_leaf=5, random_state=0) if model == "forest" else RidgeCV()
         result = global_importance(
-            fitted, rows, reference=known, y=y, alpha=ALPHA, seed=run, subsets="columns", check=False
+            made.fit(train, labels), rows, reference=known, y=y, alpha=ALPHA, seed=run, subsets="columns", check=False
         )
         pairs.append((result.chosen, RELEVANT))
     return {"bed": name, "model": model, **mean_rates(pairs)}
-
-
-def _fit(model: Learner, rows: Floats, y: Floats) -> object:
-    from sklearn.ensemble import RandomForestRegressor
-    from sklearn.linear_model import RidgeCV
-
-    made = RandomForestRegressor(30, min_samples_leaf=5, random_state=0) if model == "forest" else RidgeCV()
-    return made.fit(rows, y)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.figures import Figures, assets_folder
+from benchmarks.figures import Figures, assets_folder, quietly
 from benchmarks.images import NEEDED
+from benchmarks.where import Explain, lime_of, shap_of
 from butfor import Result, image, sequential
 from butfor.evaluation.samplers import Sampler
 from butfor.image.region import Box, Image, Zoom, at, mask_of
@@ -131,8 +133,14 @@ def run(
 
 
 def _figures(album: Album, method: str, marks: dict[str, Shown]) -> Figures:
-    masks = {name: _mask(album, name) for name, boxes in album.objects.items() if boxes}
-    inside = [_share_inside(marks[name].marked, mask) for name, mask in masks.items()]
+    masks, inside = [], []  # of the pixels that are marked most, the share in the object
+    for name in [name for name, boxes in album.objects.items() if boxes]:
+        marked, mask = marks[name].marked, np.zeros(album.images[name].shape[:2], bool)
+        for box in album.objects[name]:
+            mask[at(box)] = True
+        most = marked >= marked.max() - 1e-12
+        masks.append(mask)
+        inside.append(float((most & mask).sum() / most.sum()) if marked.max() > 0 else 0.0)
     return {
         "album": album.name,
         "method": method,
@@ -141,22 +149,9 @@ def _figures(album: Album, method: str, marks: dict[str, Shown]) -> Figures:
         "marks_something": sum(bool(one.marked.any()) for one in marks.values()),
         "hits": sum(one >= LEAST_SHARE for one in inside),
         "inside": float(np.mean(inside)),
-        "by_chance": float(np.mean([mask.mean() for mask in masks.values()])),
+        "by_chance": float(np.mean([mask.mean() for mask in masks])),
         "seconds": float(np.mean([one.seconds for one in marks.values()])),
     }
-
-
-def _mask(album: Album, name: str) -> Bools:
-    mask = np.zeros(album.images[name].shape[:2], bool)
-    for box in album.objects[name]:
-        mask[at(box)] = True
-    return mask
-
-
-def _share_inside(marked: Floats, inside: Bools) -> float:
-    """Of the pixels that are marked most, the share in the object."""
-    most = marked >= marked.max() - 1e-12
-    return float((most & inside).sum() / most.sum()) if marked.max() > 0 else 0.0
 
 
 def zoomed(album: Album, seed: int) -> tuple[dict[str, Shown], dict[str, Shown]]:
@@ -168,8 +163,7 @@ def zoomed(album: Album, seed: int) -> tuple[dict[str, Shown], dict[str, Shown]]
     test, names = sequential(H, draws=DRAWS), album.classes
     y = album.labels if names is None else [names[label] for label in album.labels]
     options: Figures = {"test": test, "target": "truth", "y": y, "effects": "all", "seed": seed}
-    with warnings.catch_warnings(action="ignore"):  # reach is not the point here
-        result = image.explain(album.model, album.images, album.sampler, boxes=album.zoom, **options)
+    result = quietly(image.explain, album.model, album.images, album.sampler, boxes=album.zoom, **options)
     seconds = (time.process_time() - start) / len(album.images)
     layers, effect = result.hypotheses.layers, np.nan_to_num(result.effects.effect)
     assert layers is not None
@@ -192,50 +186,22 @@ def _cells(result: Result, place: int, seconds: float, which: Bools, strength: A
 def peers(album: Album, seed: int) -> dict[str, dict[str, Shown]]:
     """LIME and SHAP on the same output, where they are installed."""
     marks: dict[str, dict[str, Shown]] = {}
-    for method, explain in {"LIME": _lime, "SHAP, partition": _shap}.items():
+    ways = {"LIME": ("lime.lime_image", lime_of), "SHAP, partition": ("shap", shap_of)}
+    for method, (module, explain) in ways.items():
         try:
-            marks[method] = {name: explain(album, name, seed) for name in album.images}
+            import_module(module)  # before the clock starts
         except ImportError:
             continue
+        labelled = zip(album.images.items(), album.labels, strict=True)
+        marks[method] = {name: _peer(explain, album.model, pixels, label, seed) for (name, pixels), label in labelled}
     return marks
 
 
-def _one_output(album: Album, name: str) -> Callable[[Array], Floats]:
-    """The output that is explained, for a batch of images (n, 1)."""
-
-    label = album.labels[list(album.images).index(name)]
-
-    def outputs(batch: Array) -> Floats:
-        return np.asarray(album.model(list(np.asarray(batch).astype(np.uint8))), np.float64)[:, [label]]
-
-    return outputs
-
-
-def _lime(album: Album, name: str, seed: int) -> Shown:
-    from lime.lime_image import LimeImageExplainer
-
-    start, pixels = time.process_time(), album.images[name]
-    explainer = LimeImageExplainer(random_state=seed)
-    options = {"labels": (0,), "top_labels": None, "num_samples": SAMPLES, "batch_size": 32, "random_seed": seed}
-    explanation = explainer.explain_instance(pixels.copy(), _one_output(album, name), **options)
-    weights = dict(explanation.local_exp[0])
-    values = np.vectorize(lambda part: weights.get(part, 0.0))(explanation.segments)
-    return _peer(pixels, values, time.process_time() - start)
-
-
-def _shap(album: Album, name: str, seed: int) -> Shown:  # noqa: ARG001 - it has no chance in it
-    import shap
-
-    start, pixels = time.process_time(), album.images[name]
-    masker = shap.maskers.Image("inpaint_telea", pixels.shape)
-    explainer = shap.PartitionExplainer(_one_output(album, name), masker)
-    explanation = explainer(pixels[None], max_evals=SAMPLES, batch_size=32, silent=True)
-    values = np.asarray(explanation.values)[0].reshape(*pixels.shape, -1).sum(axis=(2, 3))
-    return _peer(pixels, values, time.process_time() - start)
-
-
-def _peer(pixels: Image, values: Floats, seconds: float) -> Shown:
+def _peer(explain: Explain, model: Model, pixels: Image, label: int, seed: int) -> Shown:
     """Values as a red and blue veil over a grey photograph, as their makers show them."""
+    start = time.process_time()
+    values = explain(model, pixels, label, SAMPLES, seed, ())
+    seconds = time.process_time() - start
     grey = np.repeat(pixels.mean(axis=2, keepdims=True), 3, axis=2) * 0.5 + 127
     share = np.clip(np.abs(values) / max(float(np.abs(values).max()), 1e-12), 0, 1)[..., None] * 0.8
     colour = np.where(values[..., None] > 0, np.array([21, 92, 214]), np.array([214, 110, 12]))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.figures import Figures, assets_folder
+from benchmarks.figures import Figures, assets_folder, quietly
 from benchmarks.images import NEEDED
 from butfor.image.boxes import boxes
 from butfor.image.files import folder
@@ -38,10 +37,8 @@ def run(assets: Path | None = None, *, seed: int = 0, images: int | None = None)
     pictures = dict(zip(files.names, files, strict=True))
     drawn = boxes(place / "boxes.json")
     rng = np.random.default_rng(seed)
-    with warnings.catch_warnings(action="ignore"):  # some boxes reach over the edge by a pixel
-        boxed = [list(drawn(name, image)) for name, image in pictures.items()]
     kinds = {
-        "boxes": boxed,
+        "boxes": [list(quietly(drawn, name, image)) for name, image in pictures.items()],  # some reach over the edge
         "random patches": [_random(image, rng) for image in pictures.values()],
     }
     rows = [one for kind, subsets in kinds.items() for one in _both(kind, list(pictures.values()), subsets, rng)]

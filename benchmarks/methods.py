@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.figures import Figures, ProgressTo, each, mean_error, rates
+from benchmarks.figures import Figures, ProgressTo, each, means, rates
 from butfor import ReachWarning, Result, explain, few_shot, irt, osft, sequential, simulate
 from butfor.evaluation.hypotheses import draw, rounds, table_hypotheses
 from butfor.evaluation.items import TableItems
@@ -102,10 +102,7 @@ def summarise(rows: list[Figures]) -> list[Figures]:
 
 def _cell(rows: list[Figures]) -> Figures:
     cell: Figures = {name: rows[0][name] for name in ("bed", "alpha", "method")} | {"runs": len(rows)}
-    for name in ("fdr", "tpr", "rows"):
-        values = [row[name] for row in rows if name in row]
-        if values:
-            cell[name], cell[f"{name}_se"] = mean_error(values)
+    cell |= means(rows, [name for name in ("fdr", "tpr", "rows") if name in rows[0]])
     if "same" in rows[0]:
         cell["same"] = float(np.mean([row["same"] for row in rows]))
     return cell

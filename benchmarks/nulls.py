@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Figures, correlated
+from benchmarks.figures import Figures, correlated, quietly
 from butfor import explain
 from butfor.streams import stream
 from butfor.types import Array, Batch, Floats
@@ -45,8 +44,7 @@ def _cell(distribution: str, rows: int, count: int, test: str, runs: int, seed: 
         rng = stream(number, "nulls", distribution, rows)
         model = MODELS[number % len(MODELS)]
         reference, inputs = DISTRIBUTIONS[distribution](rng, rows), DISTRIBUTIONS[distribution](rng, count)
-        with warnings.catch_warnings(action="ignore"):
-            result = explain(model, inputs, reference, test=test, alpha=ALPHA, seed=number)
+        result = quietly(explain, model, inputs, reference, test=test, alpha=ALPHA, seed=number)
         features = result.features
         counts["chosen"] += bool(result.chosen.any())
         counts["finer"] += bool(result.table.chosen[result.table.resolution > 0].any())
@@ -76,20 +74,11 @@ def _numbers(rows: Batch) -> Floats:
     return np.column_stack([np.asarray(column, np.float64) for column in codes])
 
 
-def _linear(rows: Batch) -> Floats:
-    return np.asarray(_numbers(rows) @ WEIGHTS)
-
-
-def _largest(rows: Batch) -> Floats:
-    return np.asarray(_numbers(rows).max(axis=1))
-
-
-def _saturated(rows: Batch) -> Floats:
-    values = _numbers(rows)
-    return np.asarray(1 / (1 + np.exp(-np.clip((values - 1) @ WEIGHTS, -30, 30))))
-
-
-MODELS: tuple[Callable[[Any], Floats], ...] = (_linear, _largest, _saturated)
+MODELS: tuple[Callable[[Any], Floats], ...] = (
+    lambda rows: _numbers(rows) @ WEIGHTS,
+    lambda rows: _numbers(rows).max(axis=1),
+    lambda rows: 1 / (1 + np.exp(-np.clip((_numbers(rows) - 1) @ WEIGHTS, -30, 30))),
+)
 
 
 def _independent(draw: Callable[[np.random.Generator, tuple[int, int]], Array]) -> Distribution:

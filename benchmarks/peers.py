@@ -30,6 +30,7 @@ from benchmarks.figures import (
     mean_error,
     mean_rates,
     memory,
+    quietly,
 )
 from benchmarks.global_ import ALPHA, half_tested, holdout_bed, knockoffs
 from butfor import Progress
@@ -85,14 +86,11 @@ def side_by_side(
         promises = "none" if name in ATTRIBUTIONS else PROMISES.get(name, "FDR, proven")
         for inputs in sizes:
             slow = [row for row in rows if row["method"] == name and row.get("seconds", 0.0) > limit]
-            cost = _too_slow(slow[0]) if slow else in_process(bed, name, inputs, seed)
+            why = [f"not run: {row['inputs']:,} took {row['seconds']:.0f} s" for row in slow]
+            cost = {"why": why[0]} if why else in_process(bed, name, inputs, seed)
             if cost.get("applies", True):
                 rows.append({"bed": bed, "method": name, "promises": promises, "inputs": inputs, **cost})
     return rows
-
-
-def _too_slow(row: Figures) -> Figures:
-    return {"why": f"not run: {row['inputs']:,} took {row['seconds']:.0f} s"}
 
 
 def in_process(bed: str, name: str, inputs: int, seed: int) -> Figures:
@@ -162,11 +160,6 @@ HALF = 500  # rows that a model is fitted on; as many are left for the test
 Answer = Callable[[Floats, Floats, int], Bools]  # rows, response, seed -> chosen columns
 
 
-def holdout_test(rows: Floats, y: Floats, seed: int) -> Bools:
-    """The holdout randomisation test of a lasso."""
-    return np.asarray(half_tested("lasso", rows, y, seed).chosen)
-
-
 def conditional_importance(rows: Floats, y: Floats, seed: int) -> Bools:
     """hidimstat's CFI of the same lasso, default settings, BH on its p-values."""
     from hidimstat import CFI
@@ -209,7 +202,11 @@ def _lasso(rows: Floats, y: Floats) -> Any:
 
 
 ANSWERS: dict[str, tuple[Answer, str, str]] = {  # a method, its package, its promise
-    "butfor, holdout randomisation": (holdout_test, "butfor", "FDR, given Q"),
+    "butfor, holdout randomisation": (
+        lambda rows, y, seed: half_tested("lasso", rows, y, seed).chosen,
+        "butfor",
+        "FDR, given Q",
+    ),
     "hidimstat CFI": (conditional_importance, "hidimstat", "p-values (t-test), BH"),
     "hidimstat D0CRT, all rows": (distilled, "hidimstat", "p-values, BH"),
     "knockpy, training rows": (partial(model_x, count=HALF), "knockpy", "FDR, given Q"),
@@ -231,8 +228,7 @@ def _answered(name: str, tables: list[tuple[Floats, Floats, Bools]]) -> Figures:
     pairs, seconds = [], []
     for number, (rows, y, truth) in enumerate(tables):
         start = time.process_time()
-        with warnings.catch_warnings(action="ignore"):
-            chosen = answer(rows, y, number)
+        chosen = quietly(answer, rows, y, number)
         seconds.append(time.process_time() - start)
         pairs.append((chosen, truth))
     return {"method": name, "promises": promises, **mean_rates(pairs), "seconds": mean_error(seconds)[0]}

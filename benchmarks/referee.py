@@ -26,7 +26,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from benchmarks.beds import credit
-from benchmarks.figures import Figures, ProgressTo, checked_names, each, mean_error, rates, record, write
+from benchmarks.figures import Figures, ProgressTo, checked_names, each, mean_error, quietly, rates, record, write
 from butfor import Result, explain, global_importance
 from butfor.streams import stream
 from butfor.types import Array, Bools, Floats
@@ -253,8 +253,7 @@ def explained(bed: Bed, inputs: Any, known: Any, seed: int, edge: float, **optio
     """The default call with a decision; options that this version does not have are left out."""
     options = {name: value for name, value in options.items() if name in inspect.signature(explain).parameters}
     options |= {"alpha": ALPHA, "level": LEVEL, "seed": seed, "decide": lambda y: y >= edge}
-    with warnings.catch_warnings(action="ignore"):
-        return explain(bed.model, inputs, known, enough=None, **options)
+    return quietly(explain, bed.model, inputs, known, enough=None, **options)
 
 
 def columns_of(result: Result) -> list[set[int]]:

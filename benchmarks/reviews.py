@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.figures import Figures, assets_folder, mean_error
+from benchmarks.figures import Figures, assets_folder, mean_error, quietly
 from benchmarks.texts import REVIEWS, short_reviews, sign
 from butfor import text
 from butfor.streams import stream
@@ -87,10 +86,8 @@ def _ours(
     test: str | None, picked: dict[str, str], signs: dict[str, float], seed: int, alpha: float
 ) -> dict[str, Ranked]:
     sampler = text.small_infiller(threads=1, among="plain")
-    with warnings.catch_warnings(action="ignore"):  # of reach
-        result = text.explain(
-            text.small_sentiment(threads=1), picked, sampler, test=test, alpha=alpha, link="logit", seed=seed
-        )
+    options: Figures = {"test": test, "alpha": alpha, "link": "logit", "seed": seed}
+    result = quietly(text.explain, text.small_sentiment(threads=1), picked, sampler, **options)
     found: dict[str, Ranked] = {}
     for number, name in enumerate(result.input_names):
         rows = np.flatnonzero(result.input_of == number).tolist()

@@ -145,19 +145,22 @@ def _dask(open_: ExitStack) -> object:
 
 def journals(seed: int, inputs: int, repeats: int) -> list[Figures]:
     """Measure processor time with a run directory over that without, in turn; the median of the pairs."""
+    from sklearn.neural_network import MLPRegressor
+
     rng = stream(seed, "scale", "journal")
     width = 2 * WIDTH
     weights = rng.standard_normal(width)
     reference = rng.standard_normal((500, width))
     data = rng.standard_normal((inputs, width)) + 3.0 * (np.arange(width) == 0)
     sampler = tabular.gaussian(reference)
-    cheap = partial(_product, weights)
-    network = _network(seed, reference)
+    cheap = lambda rows: np.asarray(rows) @ weights  # noqa: E731
+    network = MLPRegressor(hidden_layer_sizes=(100, 100), max_iter=20, random_state=seed)
+    fitted = partial(_predict, network.fit(reference, reference[:, 0] + np.abs(reference[:, 1])))
     cases: dict[str, tuple[Any, Floats, dict[str, Any]]] = {
         "product with a vector, sequential": (cheap, data, {"test": "sequential"}),
         "product with a vector, irt, 100 draws": (cheap, data, {"test": irt(100)}),
         "product with a vector, few-shot": (cheap, data, {"test": "few-shot"}),
-        "network of 2 x 100, irt, 100 draws": (network, data[: max(20, inputs // 20)], {"test": irt(100)}),
+        "network of 2 x 100, irt, 100 draws": (fitted, data[: max(20, inputs // 20)], {"test": irt(100)}),
     }
     table: list[Figures] = []
     for name, (model, rows, settings) in cases.items():
@@ -180,17 +183,6 @@ def _with_and_without(call: Callable[..., Any], *, first: bool) -> tuple[float, 
         seconds[kept] = time.process_time() - start
         shutil.rmtree(folder)
     return seconds[False], seconds[True]
-
-
-def _product(weights: Floats, rows: Batch) -> Array:
-    return np.asarray(np.asarray(rows) @ weights)
-
-
-def _network(seed: int, reference: Floats) -> Callable[[Batch], Array]:
-    from sklearn.neural_network import MLPRegressor
-
-    network = MLPRegressor(hidden_layer_sizes=(100, 100), max_iter=20, random_state=seed)
-    return partial(_predict, network.fit(reference, reference[:, 0] + np.abs(reference[:, 1])))
 
 
 def million(seed: int, inputs: int) -> list[Figures]:

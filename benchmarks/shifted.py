@@ -7,14 +7,13 @@ Beside the default sampler: the true conditional, where it is a normal one, and 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Figures, rates
+from benchmarks.figures import Figures, quietly, rates
 from butfor import Result, explain
 from butfor.simulate.tables import known_normal
 from butfor.streams import stream
@@ -127,9 +126,8 @@ def one_run(
     shifted = np.zeros((INPUTS, GROUPS), bool)
     shifted[: INPUTS // 2, 0] = shifted[INPUTS // 4 :, 1] = True
     reference, inputs = table(rng, rows, kind), table(rng, INPUTS, kind, shifted)
-    with warnings.catch_warnings(action="ignore"):
-        made = SAMPLERS[sampler](reference, kind)
-        result = explain(MODELS[model], inputs, made, subsets="zoom", alpha=ALPHA, seed=seed)
+    made = quietly(SAMPLERS[sampler], reference, kind)
+    result = quietly(explain, MODELS[model], inputs, made, subsets="zoom", alpha=ALPHA, seed=seed)
     null = _null(result, shifted)
     resolution = result.table.resolution.to_numpy()
     fdp = [rates(result.chosen & (np.minimum(resolution, 4) == level), ~null)["fdr"] for level in range(5)]

@@ -209,10 +209,14 @@ def first_results() -> list[Figures]:
 
     A first process, which is not counted, compiles the modules, as an installation does.
     """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    processes: dict[str, list[list[float]]] = {}  # processor seconds, model rows and hypotheses of each
     with TemporaryDirectory() as folder:
-        processes = {
-            name: [_first(options, folder) for _ in range(1 + FIRST_RUNS)][1:] for name, options in FIRST.items()
-        }
+        environment["PYTHONPYCACHEPREFIX"] = folder
+        for name, options in FIRST.items():
+            code = FIRST_CODE.format(options=options)
+            processes[name] = [_numbers("first result", code, environment) for _ in range(1 + FIRST_RUNS)][1:]
     return [
         {
             "call": name,
@@ -225,13 +229,6 @@ def first_results() -> list[Figures]:
         }
         for name, runs in processes.items()
     ]
-
-
-def _first(options: str, compiled: str) -> list[float]:
-    """Processor seconds, model rows and hypotheses of one fresh process, with one thread."""
-    fixed = {"PYTHONPYCACHEPREFIX": compiled, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return _numbers("first result", FIRST_CODE.format(options=options), kept | fixed)
 
 
 def _numbers(what: str, code: str, environment: dict[str, str] | None = None) -> list[float]:

@@ -84,17 +84,20 @@ def _on_bed(name: str, seed: int, seeds: int) -> list[Figures]:
 
 def _on_trees(seed: int, seeds: int) -> list[Figures]:
     """Boosted trees beside a reference: as a function, which is drawn for, and as they are, which may need no draw."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
     inputs = paper_inputs(seed, 100, 25, 0.3, correlated=False)[0]
     reference = paper_inputs(seed + 1, REFERENCE, 25, 0.0, correlated=False)[0]
-    function, trees = boosted(seed), _fitted(seed)
+    rows = paper_inputs(seed + 2, 3000, 25, 0.3, correlated=False)[0]
+    function, trees = boosted(seed), HistGradientBoostingRegressor(random_state=seed).fit(rows, sum_of_abs(rows))
 
     def chosen(model: object, run_seed: int) -> Bools:
         options: Figures = {"subsets": "columns", "effects": None, "control": False, "seed": run_seed}
         return np.asarray(explain(model, inputs, reference, **options).chosen)
 
-    rows = [_row("boosted trees", "sequential", lambda run_seed: chosen(function, run_seed), seeds)]
-    rows.append(_row("boosted trees", "default", lambda run_seed: chosen(trees, run_seed), seeds))
-    return rows + _top("boosted trees", function, inputs, reference[:BACKGROUND], round(rows[0]["chosen"]), seeds)
+    made = [_row("boosted trees", "sequential", partial(chosen, function), seeds)]
+    made.append(_row("boosted trees", "default", partial(chosen, trees), seeds))
+    return made + _top("boosted trees", function, inputs, reference[:BACKGROUND], round(made[0]["chosen"]), seeds)
 
 
 def on_reviews(seed: int, seeds: int) -> list[Figures]:
@@ -111,13 +114,6 @@ def on_reviews(seed: int, seeds: int) -> list[Figures]:
     few, bed = min(seeds, REVIEW_SEEDS), f"{len(reviews)} reviews"
     default = _row(bed, f"the default ({few} seeds)", partial(chosen, None), few, REVIEW_TARGET)
     return [default, _row(bed, f"few-shot ({few} seeds)", partial(chosen, "few-shot"), few)]
-
-
-def _fitted(seed: int) -> object:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    rows = paper_inputs(seed + 2, 3000, 25, 0.3, correlated=False)[0]
-    return HistGradientBoostingRegressor(random_state=seed).fit(rows, sum_of_abs(rows))
 
 
 def _top(

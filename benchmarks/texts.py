@@ -11,7 +11,6 @@ from __future__ import annotations
 import gzip
 import json
 import time
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.figures import Figures, Timed, assets_folder, memory
+from benchmarks.figures import Figures, Timed, assets_folder, memory, quietly
 from butfor import Result, text
 from butfor.streams import stream
 from butfor.text import ngram, plain, word_spans
@@ -68,8 +67,7 @@ def study(reviews: dict[str, str], seed: int, threads: int | None, test: str | N
     model = Timed(text.small_sentiment(threads=threads))
     sampler = Timed(text.small_infiller(threads=threads, among=among))
     start, work = time.perf_counter(), time.process_time()
-    with warnings.catch_warnings(action="ignore"):  # reach is not the point here
-        result = text.explain(model, reviews, sampler, test=test, alpha=ALPHA, link="logit", seed=seed)
+    result = quietly(text.explain, model, reviews, sampler, test=test, alpha=ALPHA, link="logit", seed=seed)
     return {
         "test": result.record.test,
         "words": len(result.chosen),
@@ -190,8 +188,9 @@ def plain_study(
     right = float(np.mean(model.predict([texts[i] for i in others]) == np.array([labels[i] for i in others])))
     shares, count = [], 0
     for i in others:
-        subsets = _plain_subsets(texts[i], allowed, words, rng)
-        if subsets:
+        spans = [span for span in word_spans(texts[i]) if texts[i][slice(*span)].lower() in allowed]
+        picked = [spans[k] for k in rng.permutation(len(spans))[:words]]
+        if subsets := [Subset(texts[i][slice(*span)], span) for span in picked]:
             drawn = [sampler([texts[i]], subset, 1, rng)[0] for subset in subsets]
             observed, *new = model.decision_function([texts[i], *drawn])
             shares.append(np.mean([(observed > other) + (observed == other) / 2 for other in new]))
@@ -203,13 +202,6 @@ def plain_study(
     false = float((result.chosen & idle).sum() / max(1, result.chosen.sum()))
     error = float(np.std(shares) / np.sqrt(len(shares)))
     return PlainStudy(len(allowed), right, count, float(np.mean(shares)), error, int(result.chosen.sum()), false)
-
-
-def _plain_subsets(review: str, allowed: frozenset[str], count: int, rng: np.random.Generator) -> list[Subset]:
-    """Return `count` plain words of a text at random."""
-    spans = [span for span in word_spans(review) if review[slice(*span)].lower() in allowed]
-    picked = rng.permutation(len(spans))[:count]
-    return [Subset(review[slice(*spans[k])], spans[k]) for k in picked]
 
 
 # A list of English words that praise or blame, written for this project, as an outside check of directions

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from benchmarks.figures import Figures, ProgressTo, mean_error
+from benchmarks.figures import Figures, ProgressTo, mean_error, quietly
 from butfor import Progress, treatment
 from butfor.evaluation.progress import reporting
 from butfor.results.treatment import Treatment
@@ -92,11 +92,8 @@ def learn(name: str, people: pd.DataFrame, labels: Bools, seed: int) -> Any:
         "boosting": lambda: HistGradientBoostingClassifier(max_iter=60, random_state=seed),
         "network": lambda: MLPClassifier((16,), alpha=0.1, max_iter=60, random_state=seed, tol=1e-3),
     }
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a network that has not converged is a model like any other
-        return made[name]().fit(people[LEARNED].to_numpy(), labels)
+    # a network that has not converged is a model like any other
+    return quietly(made[name]().fit, people[LEARNED].to_numpy(), labels)
 
 
 @dataclass(frozen=True, eq=False)

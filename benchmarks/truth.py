@@ -14,7 +14,6 @@ products, and a normal linear sampler, which is wrong there.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,8 +22,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from benchmarks.attributions import Task, applies, captum_scores, shap_kernel, shap_permutation
-from benchmarks.figures import Figures, ProgressTo, checked_names, installed, mean_error, mean_rates, rates
+from benchmarks.attributions import Task, applies, captum_scores, lime_weights, shap_kernel, shap_permutation
+from benchmarks.figures import Figures, ProgressTo, checked_names, installed, mean_error, mean_rates, quietly, rates
 from benchmarks.tetrominoes import (
     GROUNDS,
     MODELS,
@@ -160,10 +159,8 @@ def one_cell(maker: Callable[[int], Made], names: dict[str, str], seeds: Sequenc
 
 def tested(cell: Cell, sampler: Any, subsets: Any) -> Result:
     """Run the default test; None: zoom, the default where there is reference data."""
-    with warnings.catch_warnings(action="ignore"):
-        return explain(
-            cell.model, cell.inputs, sampler, subsets=subsets, alpha=ALPHA, seed=cell.seed, control=False, decide=False
-        )
+    options = {"alpha": ALPHA, "seed": cell.seed, "control": False, "decide": False}
+    return quietly(explain, cell.model, cell.inputs, sampler, subsets=subsets, **options)
 
 
 def judged(result: Result, cell: Cell) -> dict[str, dict[str, float]]:
@@ -336,27 +333,13 @@ def unit_cell(name: str, seed: int) -> Made:
 # Peers: each gives a number to every column of every input, and no error rate
 
 
-def lime_weights(cell: Cell) -> Floats:
-    """LIME's linear weights, per standard deviation of a column, with rows made as the inputs are for its scale."""
-    from lime.lime_tabular import LimeTabularExplainer
-
-    explainer = LimeTabularExplainer(
-        cell.training(2000), mode="regression", random_state=cell.seed, discretize_continuous=False
-    )
-    made = np.zeros(cell.inputs.shape)
-    for row, score in zip(cell.inputs, made, strict=True):
-        for column, weight in explainer.explain_instance(row, cell.model, num_features=cell.width).local_exp[1]:
-            score[column] = weight
-    return made
-
-
 def pattern_local(cell: Cell) -> Floats:
     """PatternLocal (Gjolbye, Haufe & Hansen 2025): a local linear model's weights, times the inputs' local covariance.
 
     Written anew from its idea: LIME's weights w around x, the covariance S of rows weighted by a Gaussian kernel around
     x (as wide as the median distance), and the pattern S w / (w' S w), which is near 0 for suppressors.
     """
-    rows, made = cell.training(2000), lime_weights(cell)
+    made = lime_weights(cell, rows := cell.training(2000))
     spread = rows.std(axis=0)
     for row, score in zip(cell.inputs, made, strict=True):
         apart = np.linalg.norm((rows - row) / spread, axis=1)
@@ -376,7 +359,7 @@ def gradients(cell: Cell, step: float = 1e-4) -> Floats:
 PEERS: dict[str, Callable[[Cell], Floats]] = {
     "KernelSHAP": shap_kernel,
     "permutation SHAP": shap_permutation,
-    "LIME": lime_weights,
+    "LIME": lambda cell: lime_weights(cell, cell.training(2000)),  # rows made as the inputs are, for its scale
     "saliency": gradients,
     "DeepLIFT": partial(captum_scores, method="DeepLift", baseline=REFERENCE),
     "PatternLocal": pattern_local,
@@ -412,8 +395,7 @@ def global_question(columns: str, tables: int, seed: int) -> Figures:
         (x, y), (rows, response) = world(columns, rng, ROWS), world(columns, rng, ROWS)
         forest = RandomForestRegressor(50, min_samples_leaf=3, random_state=table, n_jobs=1).fit(x, y)
         for method, chosen in GLOBAL.items():
-            with warnings.catch_warnings(action="ignore"):
-                pairs[method].append((chosen(forest, x, y, rows, response, table), WORLDS[columns]))
+            pairs[method].append((quietly(chosen, forest, x, y, rows, response, table), WORLDS[columns]))
     return {"methods": [{"columns": columns, "method": name, **mean_rates(of)} for name, of in pairs.items()]}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.figures import ROOT, Figures, assets_folder
+from benchmarks.figures import ROOT, Figures, assets_folder, quietly
 from butfor import Result, image
 from butfor.image.region import Image, mask_of
 from butfor.image.where import FINE, nearest
@@ -166,12 +165,11 @@ def compared(assets: Path | None, count: int, evaluations: int, seed: int, lines
     others = [photographs[name] for name in files.names if name not in names]
     for name in names:
         pixels = photographs[name]
-        for method, explain in (("where", _where), ("LIME", _lime), ("SHAP, partition", _shap)):
+        for method, explain in (("where", _where), ("LIME", lime_of), ("SHAP, partition", shap_of)):
 
             def measure(explain: Explain = explain, pixels: Image = pixels, name: str = name) -> Figures:
                 label, began = int(np.asarray(model([pixels]))[0].argmax()), time.process_time()
-                with warnings.catch_warnings(action="ignore"):
-                    values = explain(model, pixels, label, evaluations, seed, others)
+                values = quietly(explain, model, pixels, label, evaluations, seed, others)
                 seconds = time.process_time() - began
                 return measured(model, pixels, label, values, objects[name]) | {"seconds": seconds}
 
@@ -219,7 +217,7 @@ def _where(model: Model, pixels: Image, label: int, evaluations: int, seed: int,
     return np.asarray(cv2.resize(grid, pixels.shape[1::-1], interpolation=cv2.INTER_CUBIC))
 
 
-def _lime(model: Model, pixels: Image, label: int, evaluations: int, seed: int, others: Sequence[Image]) -> Floats:  # noqa: ARG001
+def lime_of(model: Model, pixels: Image, label: int, evaluations: int, seed: int, others: Sequence[Image]) -> Floats:  # noqa: ARG001
     from lime.lime_image import LimeImageExplainer
 
     explainer = LimeImageExplainer(random_state=seed)
@@ -230,7 +228,7 @@ def _lime(model: Model, pixels: Image, label: int, evaluations: int, seed: int, 
     return values
 
 
-def _shap(model: Model, pixels: Image, label: int, evaluations: int, seed: int, others: Sequence[Image]) -> Floats:  # noqa: ARG001
+def shap_of(model: Model, pixels: Image, label: int, evaluations: int, seed: int, others: Sequence[Image]) -> Floats:  # noqa: ARG001
     import shap
 
     explainer = shap.PartitionExplainer(_one(model, label), shap.maskers.Image("inpaint_telea", pixels.shape))

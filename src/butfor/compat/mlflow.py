@@ -65,9 +65,11 @@ def log_result(result: Result, prefix: str = "") -> Any:
         written |= _drawn(result, directory)
         mlflow.log_metrics(metrics)
         mlflow.log_artifacts(temporary, folder)
+        kinds = need("mlflow.models.evaluation.artifacts", None)
+        by_suffix = {".csv": kinds.CsvEvaluationArtifact, ".png": kinds.ImageEvaluationArtifact}
         for name, content in written.items():
-            uri = mlflow.get_artifact_uri(f"{folder}/{name}")
-            artifacts[f"{folder}/{name}"] = _kind_of(name)(uri=uri, content=content)
+            kind = by_suffix.get(Path(name).suffix, kinds.TextEvaluationArtifact)
+            artifacts[f"{folder}/{name}"] = kind(uri=mlflow.get_artifact_uri(f"{folder}/{name}"), content=content)
     return need("mlflow.models", None).EvaluationResult(metrics, artifacts, mlflow.active_run().info.run_id)
 
 
@@ -112,13 +114,6 @@ def _drawn(result: Result, directory: Path) -> dict[str, Any]:
         with Image.open(path) as image:
             images[path.name] = image.copy()
     return images
-
-
-def _kind_of(name: str) -> Any:
-    """Return MLflow's class of artifacts of a file."""
-    kinds = need("mlflow.models.evaluation.artifacts", None)
-    by_suffix = {".csv": kinds.CsvEvaluationArtifact, ".png": kinds.ImageEvaluationArtifact}
-    return by_suffix.get(Path(name).suffix, kinds.TextEvaluationArtifact)
 
 
 class Evaluator:

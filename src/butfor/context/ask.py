@@ -169,7 +169,7 @@ class Asker:
             more = {"on_answer": lambda at, one, batch=batch: self._keep([(batch[at], one)])} if keeps else {}
             self._keep(zip(batch, ask(some, **more), strict=True))
             self.calls += len(some)
-            self.tokens += sum(self._size(prompts[row]) for row in some)
+            self.tokens += sum(tokens_of(self._model, prompts[row]) for row in some)
             self._report(Progress("answers", self.calls, self._most, seconds=monotonic() - self._began))
         known = [self._kept.get(key) for key in keys]
         if None in known:
@@ -184,9 +184,6 @@ class Asker:
                 lines = "".join(json.dumps(pair) + "\n" for pair in new.items())
                 with private_file(self._file).open("ab") as file:
                     file.write(lines.encode())
-
-    def _size(self, prompt: Rendered) -> int:
-        return tokens_of(self._model, prompt)
 
 
 def tokens_of(model: Any, prompt: Rendered) -> int:

@@ -64,19 +64,17 @@ def normalised(answer: str) -> str:
 
 def as_judge(same: Same) -> Callable[[str, str], bool]:
     """Return the function that tells whether two answers are the same."""
-    if callable(same):
-        return _judge(check_takes(same, 2, "same: a function (answer, answer) -> bool"))
     if same == "exact":
         return lambda one, other: one == other
     if same == "normalised":
         return lambda one, other: normalised(one) == normalised(other)
-    raise InputError(f"same must be 'normalised', 'exact' or a function (answer, answer) -> bool, got {same!r}")
+    if not callable(same):
+        raise InputError(f"same must be 'normalised', 'exact' or a function (answer, answer) -> bool, got {same!r}")
+    function = check_takes(same, 2, "same: a function (answer, answer) -> bool")
 
-
-def _judge(same: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
     def judge(one: str, other: str) -> bool:
         try:
-            verdict = same(one, other)
+            verdict = function(one, other)
         except Exception as error:
             raise InputError(f"same raised {type(error).__name__} on {one!r:.60} and {other!r:.60}: {error}") from error
         if not isinstance(verdict, bool | np.bool_):
@@ -212,17 +210,8 @@ def cost(
 
     Parameters
     ----------
-    model : callable or object
-    prompts : Prompt, list or mapping
-    foils : list, mapping, callable or "drop"
-    parts : "zoom" or list of str, optional
-    same : {"normalised", "exact"} or callable
-    level : float
-    alpha : float
-    draws : int
-    samples : int
-    enough : float, optional
-        All as in `butfor.context.explain`.
+    model, prompts, foils, parts, same, level, alpha, draws, samples, enough : object
+        As in `butfor.context.explain`.
 
     Returns
     -------
@@ -267,8 +256,8 @@ def _run(
         enough=None if enough is None else between("enough", enough, "0.9 is the default; None does not look"),
         seed=whole("seed", seed, 0),
     )
-    if unknown := run.foils.unknown(given):
-        known = list(dict.fromkeys(one for prompt in given for name in prompt.parts for one in (kind_of(name), name)))
+    known = list(dict.fromkeys(one for prompt in given for name in prompt.parts for one in (kind_of(name), name)))
+    if unknown := [name for name in run.foils.pools if name and name not in known]:
         raise InputError(f"foils are named {unknown[0]!r}, which no part is; parts are {', '.join(known[:8])}")
     return run
 
@@ -437,8 +426,12 @@ class _Run:
 
     def perform(self, asker: Asker, tree: list[_Node], fixed: list[str] | None) -> ContextResult:
         """Ask what has to be asked, and return what follows from it."""
-        notes, sets = list[Note](), list[ContextSet]()
-        rendered = [self._rendered(i) for i in range(len(self.prompts))]
+        notes, sets, rendered = list[Note](), list[ContextSet](), list[Rendered]()
+        for name, prompt in zip(self.names, self.prompts, strict=True):
+            try:
+                rendered.append(prompt.render())
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from error
         self._prepare(tree, notes)
         at = "the prompts themselves"
         observed: list[str] = []
@@ -488,12 +481,6 @@ class _Run:
         together = bool(sets) or any(node.necessary and len(node.members) > 1 for node in tree)
         if together and few < FEW_TEXTS and not self.foils.drop:
             yield Note("few-texts", "info", {"texts": few})
-
-    def _rendered(self, i: int) -> Rendered:
-        try:
-            return self.prompts[i].render()
-        except InputError as error:
-            raise InputError(f"{self.names[i]}: {error}") from error
 
     def _seeds(self, count: int, *key: str | int) -> list[int] | None:
         if not self.sampled:
@@ -584,8 +571,8 @@ class _Run:
             if len(node.answers) < node.stages.draws:
                 continue  # given up early, which foils have decided: p = 1
             if fixed is None:
-                seen = dict(zip(map(_frozen, node.every), node.answers, strict=False))
-                counts = Counter([observed[node.prompt], *(seen[_frozen(one)] for one in foils)])  # symmetric
+                seen = dict(zip([tuple(one.values()) for one in node.every], node.answers, strict=False))
+                counts = Counter([observed[node.prompt], *(seen[tuple(one.values())] for one in foils)])  # symmetric
                 candidates = sorted(counts, key=lambda one: (-counts[one], one))[:MOST_ANSWERS]
                 every = np.stack([asker.log_probabilities(versions, [one] * len(versions)) for one in candidates])
                 scores = every[int(np.argmax(logsumexp(np.sort(every), axis=1)))]  # sorted: rounding is symmetric
@@ -627,7 +614,15 @@ class _Run:
         spent = iter(SPENT)
 
         def stay(which: list[_Set], count: int, why: str) -> list[int]:
-            return self._stay(asker, which, singles, count, observed, why)
+            """Return of each set how many of `count` fresh foils of all other parts keep the answer."""
+            requests: list[Rendered] = []
+            seeds: list[int] = []
+            for i, kept in which:
+                rest = [name for name in singles[i] if name not in kept]
+                requests += [self.prompts[i].render(one) for one in self._foils(i, rest, count, why, *kept)]
+                seeds += self._seeds(count, self.names[i], why, *kept) or []
+            answers = iter(asker.answers(requests, seeds if self.sampled else None))
+            return [sum(self.judge(observed[i], next(answers)) for _ in range(count)) for i, _ in which]
 
         def prior(one: _Set) -> tuple[float, tuple[str, ...]]:
             return -sum(flips.get((one[0], name), 0.0) for name in one[1]), one[1]
@@ -709,19 +704,6 @@ class _Run:
         p = np.array([one.p for one in made])
         return list(zip(made, bh(np.where(p > alpha, 1.0, p), alpha).tolist(), strict=True))
 
-    def _stay(
-        self, asker: Asker, which: list[_Set], parts: list[list[str]], count: int, observed: list[str], why: str
-    ) -> list[int]:
-        """Return of each set how many of `count` fresh foils of all other parts keep the answer."""
-        requests: list[Rendered] = []
-        seeds: list[int] = []
-        for i, kept in which:
-            rest = [name for name in parts[i] if name not in kept]
-            requests += [self.prompts[i].render(one) for one in self._foils(i, rest, count, why, *kept)]
-            seeds += self._seeds(count, self.names[i], why, *kept) or []
-        answers = iter(asker.answers(requests, seeds if self.sampled else None))
-        return [sum(self.judge(observed[i], next(answers)) for _ in range(count)) for i, _ in which]
-
     def _result(
         self,
         asker: Asker,
@@ -755,6 +737,9 @@ class _Run:
                 elif not self.foils.drop:
                     ends = node.stages.interval(outcome)
                 low, high = max(-1.0, ends[0]), min(1.0, ends[1])
+                status = "tested" if n == node.stages.draws else "given up"
+            else:
+                status = "open" if n else "not reached"
             made.append(
                 Part(
                     prompt=node.prompt,
@@ -774,7 +759,7 @@ class _Run:
                     foils=tuple("\n\n".join(one.values()) for one in node.every[:n]),
                     answers=tuple(node.answers),
                     changed=tuple(not self.judge(observed[node.prompt], one) for one in node.answers),
-                    status=_status(node),
+                    status=status,
                 )
             )
         return ContextResult(
@@ -812,13 +797,3 @@ def _thirds(parts: list[str], few: int = 1) -> list[list[str]]:
         return [[part] for part in parts]
     ends = [round(len(parts) * k / BRANCHES) for k in range(BRANCHES + 1)]
     return [parts[start:end] for start, end in pairwise(ends) if end > start]
-
-
-def _frozen(foil: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(foil.values())
-
-
-def _status(node: _Node) -> str:
-    if not node.ended:
-        return "open" if node.answers else "not reached"
-    return "tested" if len(node.answers) == node.stages.draws else "given up"

@@ -45,11 +45,6 @@ class Foils:
         """Return the pool that serves a part."""
         return next((one for one in (name, kind_of(name)) if one in self.pools), "")
 
-    def unknown(self, prompts: Iterable[Prompt]) -> list[str]:
-        """Return the names of pools that are of no part, nor of its kind, in any prompt."""
-        known = {one for prompt in prompts for name in prompt.parts for one in (name, kind_of(name))}
-        return [name for name in self.pools if name and name not in known]
-
     def texts(self, prompt: Prompt, names: Sequence[str], where: str) -> dict[str, tuple[str, ...]]:
         """Return what may stand in the place of each part, before a function is asked; too few are refused."""
         there = set() if self.inside else set(prompt.parts.values())

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,8 +194,7 @@ class ContextResult:
         )
         by = "exact binomial tails in stages (Jennison & Turnbull 1983); Benjamini & Hochberg 1995"
         if not self.promised:
-            why = self._unpromised
-            return Guarantee("nothing", self.alpha, over, why, "nobody", ())
+            return Guarantee("nothing", self.alpha, over, self._unpromised, "nobody", ())
         return Guarantee("FDR", self.alpha, over, needs, by, ())
 
     def summary(self, *, full: bool = False) -> str:
@@ -230,7 +229,9 @@ class ContextResult:
         if self.scored:
             unusual = self._finest("chosen")
             named = [f"{part.name} ({_effect(part)})" for part in unusual]
-            lines.append(f"Unusual: {_some(named) if count == 1 else self._by_prompt(unusual)}{self._reach(unusual)}")
+            needed, most = math.ceil(len(self.parts) / self.alpha) - 1, max(part.draws for part in self.parts)
+            reach = f" (of {_many(most, 'foil')} a part; {needed} could show one)" * (not unusual and most < needed)
+            lines.append(f"Unusual: {_some(named) if count == 1 else self._by_prompt(unusual)}{reach}")
         lines += [f"Note: {note.line}" for note in self.notes[:3]]
         if any(math.isfinite(one) and one > 0 for one in self.noise):
             mean = sum(one for one in self.noise if math.isfinite(one)) / count
@@ -318,19 +319,15 @@ class ContextResult:
     def _by_prompt(self, parts: Sequence[Part]) -> str:
         """Return the parts of each of a few prompts, else how many prompts each part is marked for."""
         if len(self.names) > MOST_NAMED:
-            return _counted(parts)
+            counts = Counter(part.name for part in parts).most_common()
+            prompts = _many(len({part.prompt for part in parts}), "prompt")
+            return f"for {prompts}: {_some([f'{name} ({n})' for name, n in counts])}" if parts else "nothing"
         by_prompt = {i: [part.name for part in parts if part.prompt == i] for i in range(len(self.names))}
         return "; ".join(f"{self.names[i]}: {listed(names)}" for i, names in by_prompt.items() if names) or "nothing"
 
-    def _reach(self, unusual: Sequence[Part]) -> str:
-        """Return how many foils could show one part, where those of the run could not."""
-        needed, most = math.ceil(len(self.parts) / self.alpha) - 1, max(part.draws for part in self.parts)
-        return f" (of {_many(most, 'foil')} a part; {needed} could show one)" * (not unusual and most < needed)
-
     def _enough(self) -> str:
         if 1 < len(self.names) <= MOST_NAMED:
-            texts = [f"{name}: {self._enough_of(i)}" for i, name in enumerate(self.names)]
-            return _some(texts)
+            return _some([f"{name}: {self._enough_of(i)}" for i, name in enumerate(self.names)])
         if len(self.names) > 1:
             sets, spent = self._sets_of(), self._spent()
             counts = Counter(" and ".join(one.columns) for one in sets).most_common()
@@ -483,7 +480,7 @@ def load(path: str | PathLike[str]) -> ContextResult:
         given = parse_json(where.read_bytes())
         if not isinstance(given, dict) or given.pop("format", None) != FORMAT:
             raise ValueError("it has another format")
-        made: ContextResult = read(ContextResult, given, "result")
+        made: ContextResult = _with_nan(read(ContextResult, given, "result"))
         if not (len(made.names) == len(made.prompts) == len(made.questions) == len(made.answers) == len(made.noise)):
             raise ValueError("its prompts do not fit its answers")
         if not made.names or not {one.prompt for one in made.parts} | {one.prompt for one in made.sets} <= set(
@@ -502,7 +499,7 @@ def load(path: str | PathLike[str]) -> ContextResult:
         ) from error
     except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise InputError(f"{where} is not a saved result of contexts: {str(error)[:120]}") from error
-    return _with_nan(made)
+    return made
 
 
 def write_folder(result: ContextResult, out: Path) -> None:
@@ -536,18 +533,12 @@ def _without_nan(value: Any) -> Any:
     return [_without_nan(one) for one in value] if isinstance(value, list) else value
 
 
-def _with_nan(made: ContextResult) -> ContextResult:
-    def back(value: float) -> float:
-        return math.nan if value == UNKNOWN else value
-
-    parts = tuple(
-        replace(
-            part, flip=back(part.flip), p_necessary=back(part.p_necessary), p=back(part.p), q=back(part.q),
-            effect=(back(part.effect[0]), back(part.effect[1]), back(part.effect[2])),
-        )
-        for part in made.parts
-    )  # fmt: skip
-    return replace(made, parts=parts, noise=tuple(map(back, made.noise)), base=tuple(map(back, made.base)))
+def _with_nan(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_with_nan, value))
+    if isinstance(value, ContextResult | Part):
+        return replace(value, **{one.name: _with_nan(getattr(value, one.name)) for one in fields(value)})
+    return math.nan if value == UNKNOWN else value
 
 
 def _effect(part: Part) -> str:
@@ -563,11 +554,9 @@ def _many(count: int, noun: str) -> str:
 def _cut(text: str, most: int) -> str:
     """Cut between words, where there are any."""
     short = cut(text, most)
-    return (
-        short
-        if len(text) <= most or " " not in short[most // 2 :]
-        else f"{short[:-1].rpartition(' ')[0].rstrip(' ;,(')}…"
-    )
+    if len(text) <= most or " " not in short[most // 2 :]:
+        return short
+    return f"{short[:-1].rpartition(' ')[0].rstrip(' ;,(')}…"
 
 
 def _some(items: Sequence[str]) -> str:
@@ -577,9 +566,3 @@ def _some(items: Sequence[str]) -> str:
         shown.pop()
     more = f"; {len(items) - len(shown)} more" if len(items) > len(shown) else ""
     return "; ".join(shown) + more if items else "nothing"
-
-
-def _counted(parts: Sequence[Part]) -> str:
-    counts = Counter(part.name for part in parts).most_common()
-    prompts = _many(len({part.prompt for part in parts}), "prompt")
-    return f"for {prompts}: {_some([f'{name} ({n})' for name, n in counts])}" if parts else "nothing"

@@ -142,7 +142,17 @@ def load_model(
     if lower.startswith(("http://", "https://")):
         return endpoint(name, ca_file=ca_file)
     if lower.endswith(PICKLES):
-        return _unpickled(_existing(name), trust_pickle)
+        path = _existing(name)
+        if not trust_pickle:
+            raise InputError(
+                f"the model {path} is a pickle, and loading one runs whatever code its maker put in; if you trust "
+                "where it comes from, add --trust-pickle"
+            )
+        import joblib
+
+        with reworded(f"the model {path} cannot be unpickled: ", named=True):  # a pickle may raise anything
+            model = joblib.load(path)
+        return check_usable(model, f"the model {path}")
     if lower.endswith(".onnx"):
         path = _existing(name)
         with path.open("rb") as content:
@@ -169,19 +179,6 @@ def _existing(name: str) -> Path:
         what = "is a directory" if path.is_dir() else "does not exist"
         raise InputError(f"the model file {name} {what}; {SUPPORTED}")
     return path
-
-
-def _unpickled(path: Path, trusted: bool) -> Any:
-    if not trusted:
-        raise InputError(
-            f"the model {path} is a pickle, and loading one runs whatever code its maker put in; if you trust where it "
-            "comes from, add --trust-pickle"
-        )
-    import joblib
-
-    with reworded(f"the model {path} cannot be unpickled: ", named=True):  # a pickle may raise anything
-        model = joblib.load(path)
-    return check_usable(model, f"the model {path}")
 
 
 def _skops(path: Path, trusted: list[str]) -> Any:

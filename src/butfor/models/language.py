@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from butfor.models.remote import BoundedAnswer, Endpoint, EndpointSettings, in_order
+from butfor.models.remote import Endpoint, in_order
 from butfor.models.wrap import need, one_line
 from butfor.types import Floats, InputError, ModelError, one_of, whole
 
@@ -52,8 +52,8 @@ class Usage:
             self.completion_tokens += completion_tokens
 
 
-def _checked(prompts: Sequence[Prompt], chat: bool) -> list[Prompt]:
-    """Return the prompts after a look at their form."""
+def _checked(prompts: Sequence[Prompt], chat: bool, **others: Sequence[Any] | None) -> list[Prompt]:
+    """Return the prompts after a look at their form; of `others` there must be one for each."""
     if isinstance(prompts, str):
         raise InputError("prompts must be a list, got one text; put it in a list")
     for prompt in prompts:
@@ -66,6 +66,9 @@ def _checked(prompts: Sequence[Prompt], chat: bool) -> list[Prompt]:
             raise InputError(
                 "this model takes texts, got chat messages; use a model with a chat template or api='chat'"
             )
+    for name, values in others.items():
+        if values is not None and len(values) != len(prompts):
+            raise InputError(f"{name} must be one for each of the {len(prompts)} prompts, got {len(values)}")
     return list(prompts)
 
 
@@ -77,11 +80,6 @@ def _decoding(max_tokens: int, temperature: float, stop: str | Sequence[str] | N
     if not all(isinstance(text, str) and text for text in texts):
         raise InputError(f"stop must be a text or a list of texts, got {stop!r}")
     return texts
-
-
-def _same_length(name: str, values: Sequence[Any], prompts: Sequence[Any]) -> None:
-    if len(values) != len(prompts):
-        raise InputError(f"{name} must be one for each of the {len(prompts)} prompts, got {len(values)}")
 
 
 def transformers(
@@ -167,9 +165,7 @@ class TransformersModel:
     def answer(self, prompts: Sequence[Prompt], seeds: Sequence[int] | None = None) -> list[str]:
         """Return one answer for each prompt; `seeds` (0 where none are given) matter where temperature > 0."""
         torch = need("torch", "torch")
-        checked = _checked(prompts, self.chat)
-        if seeds is not None:
-            _same_length("seeds", seeds, checked)
+        checked = _checked(prompts, self.chat, seeds=seeds)
         ids = [self._ids(*self._rendered(prompt), self.max_new_tokens) for prompt in checked]
         answers = [""] * len(ids)
         with torch.no_grad():
@@ -182,8 +178,7 @@ class TransformersModel:
     def score(self, prompts: Sequence[Prompt], answers: Sequence[str]) -> Floats:
         """Return the log-probability of each answer given its prompt, (n,)."""
         torch = need("torch", "torch")
-        checked = _checked(prompts, self.chat)
-        _same_length("answers", answers, checked)
+        checked = _checked(prompts, self.chat, answers=answers)
         starts, rows = [], []
         for prompt, answer in zip(checked, answers, strict=True):
             text, special = self._rendered(prompt)
@@ -196,7 +191,7 @@ class TransformersModel:
         with torch.no_grad():
             for group, prefix in self._groups(rows, [start - 1 for start in starts]):
                 longest = max(len(rows[i]) - starts[i] for i in group)
-                logits, _ = self._forward([rows[i] for i in group], prefix, longest + 1)
+                logits, _ = self._call([rows[i] for i in group], prefix, longest + 1)
                 table = torch.log_softmax(logits.double(), dim=-1)
                 for k, i in enumerate(group):
                     n = len(rows[i]) - starts[i]
@@ -249,9 +244,10 @@ class TransformersModel:
                     cache.crop(kept - len(trunk))  # negative: so many are removed
             if shared > kept or cache is None:
                 trunk, past = rows[group[0]][:shared], cache if kept else None
-                cache = self._call([trunk[kept:]], kept, past, 1)[1]
-                if not _shareable(cache):
-                    trunk, cache = [], None
+                cache = self._call([trunk], (kept, past), 1)[1]
+                layers = {type(one).__name__ for one in getattr(cache, "layers", None) or ()}
+                if type(cache).__name__ != "DynamicCache" or layers != {"DynamicLayer"}:
+                    trunk, cache = [], None  # sliding windows and recurrent states cannot be cut and copied
             else:
                 trunk = trunk[:kept]
             if cache is None:
@@ -261,16 +257,13 @@ class TransformersModel:
             repeated.batch_repeat_interleave(len(group))
             yield group, (shared, repeated)
 
-    def _forward(self, rows: list[list[int]], prefix: tuple[int, Any], keep: int) -> tuple[Any, Any]:
-        return self._call([row[prefix[0] :] for row in rows], prefix[0], prefix[1], keep)
-
-    def _call(self, rows: list[list[int]], before: int, past: Any, keep: int) -> tuple[Any, Any]:
+    def _call(self, rows: list[list[int]], prefix: tuple[int, Any], keep: int) -> tuple[Any, Any]:
         """Return logits of the last `keep` places (n, keep, vocabulary) and the cache; rows are padded on the left."""
-        torch = need("torch", "torch")
-        width = max(map(len, rows))
-        padding = [width - len(row) for row in rows]
-        ids = torch.tensor([[row[0]] * n + row for row, n in zip(rows, padding, strict=True)])
-        mask = torch.tensor([[1] * before + [0] * n + [1] * (width - n) for n in padding])
+        torch, (before, past) = need("torch", "torch"), prefix
+        rest = [row[before:] for row in rows]
+        padding = [max(map(len, rest)) - len(row) for row in rest]
+        ids = torch.tensor([[row[0]] * n + row for row, n in zip(rest, padding, strict=True)])
+        mask = torch.tensor([[1] * before + [0] * n + [1] * len(row) for row, n in zip(rest, padding, strict=True)])
         return self._step(ids, mask, past, keep)
 
     def _step(self, ids: Any, mask: Any, past: Any, keep: int) -> tuple[Any, Any]:
@@ -288,7 +281,7 @@ class TransformersModel:
         torch = need("torch", "torch")
         ends = self.model.generation_config.eos_token_id
         ends = {*(ends if isinstance(ends, list | tuple) else [ends]), getattr(self.tokenizer, "eos_token_id", None)}
-        logits, past = self._forward(rows, prefix, 1)
+        logits, past = self._call(rows, prefix, 1)
         width, added = max(map(len, rows)), [list[int]() for _ in rows]
         # padding stands behind the shared prefix
         mask = torch.tensor([[1] * prefix[0] + [0] * (width - len(row)) + [1] * (len(row) - prefix[0]) for row in rows])
@@ -308,7 +301,7 @@ class TransformersModel:
                 break
             mask = torch.cat([mask, torch.ones((len(rows), 1), dtype=mask.dtype)], dim=1)
             if past is None:  # a model without a cache sees everything anew
-                logits, _ = self._call([row + new for row, new in zip(rows, added, strict=True)], 0, None, 1)
+                logits, _ = self._call([row + new for row, new in zip(rows, added, strict=True)], (0, None), 1)
             else:
                 logits, past = self._step(torch.tensor(picked)[:, None], mask, past, 1)
         self.usage.add(len(rows), sum(map(len, rows)), sum(map(len, added)))
@@ -335,12 +328,6 @@ class TransformersModel:
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:
     return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
-def _shareable(cache: Any) -> bool:
-    """Return whether a cache can be cut and copied: sliding windows and recurrent states cannot."""
-    layers = getattr(cache, "layers", None)
-    return type(cache).__name__ == "DynamicCache" and all(type(one).__name__ == "DynamicLayer" for one in layers or [0])
 
 
 def openai(
@@ -416,7 +403,7 @@ def openai(
     address = url.rstrip("/").removesuffix("/chat/completions").removesuffix("/completions")
     address = address.removesuffix("/v1") if api == "llama.cpp" else address
     need("httpx", "endpoint")
-    settings = EndpointSettings(
+    server = Endpoint(
         url=address,
         timeout=timeout,
         patience=timeout * (retries + 1),
@@ -426,7 +413,7 @@ def openai(
         retries=retries,
         fewer="a smaller max_tokens=",
     )
-    return ServedModel(Endpoint(settings), model, api, max_tokens, float(temperature), texts)
+    return ServedModel(server, model, api, max_tokens, float(temperature), texts)
 
 
 @dataclass(frozen=True)
@@ -449,7 +436,7 @@ class ServedModel:
     @property
     def identity(self) -> str:
         decoding = {"max_tokens": self.max_tokens, "temperature": self.temperature, "stop": self.stop}
-        who = {"url": self.endpoint.settings.shown, "model": self.model, "api": self.api}
+        who = {"url": self.endpoint.shown, "model": self.model, "api": self.api}
         return json.dumps(who | decoding, sort_keys=True)
 
     @property
@@ -470,13 +457,9 @@ class ServedModel:
         self, prompts: Sequence[Prompt], seeds: Sequence[int] | None = None, on_answer: OnAnswer | None = None
     ) -> list[str]:
         """Return one answer for each prompt; `seeds` are sent where temperature > 0, `on_answer` gets each at once."""
-        checked = _checked(prompts, self.chat)
-        if seeds is not None:
-            _same_length("seeds", seeds, checked)
-        fixed = seeds is None or self.temperature == 0
-        sent: list[int | None] = [None if fixed or seeds is None else int(seeds[i]) for i in range(len(checked))]
-        pairs = list(zip(checked, sent, strict=True))
-        return self._each(lambda one, stop: self._answer(one[0], one[1], stop), pairs, on_answer)
+        checked = _checked(prompts, self.chat, seeds=seeds)
+        sent = [None] * len(checked) if seeds is None or self.temperature == 0 else list(map(int, seeds))
+        return self._each(self._answer, list(zip(checked, sent, strict=True)), on_answer)
 
     def score(self, prompts: Sequence[Prompt], answers: Sequence[str], on_answer: OnAnswer | None = None) -> Floats:
         """Return the log-probability of each answer given its prompt, (n,).
@@ -487,30 +470,26 @@ class ServedModel:
             raise InputError(
                 "api='chat' gives no log-probabilities of a given answer; use 'completions' or 'llama.cpp'"
             )
-        checked = _checked(prompts, self.chat)
-        _same_length("answers", answers, checked)
-        one_score: Callable[..., float] = self._forced if self.api == "llama.cpp" else self._echoed
-        return np.array(
-            self._each(lambda one, stop: one_score(*one, stop), list(zip(checked, answers, strict=True)), on_answer),
-            dtype=np.float64,
-        )
+        pairs = list(zip(_checked(prompts, self.chat, answers=answers), answers, strict=True))
+        one_score = self._forced if self.api == "llama.cpp" else self._echoed
+        return np.array(self._each(one_score, pairs, on_answer), dtype=np.float64)
 
     def _each(
-        self, call: Callable[[Any, Event], Any], parts: list[tuple[Any, Any]], on_answer: OnAnswer | None
+        self, call: Callable[..., Any], parts: Sequence[tuple[Any, Any]], on_answer: OnAnswer | None
     ) -> list[Any]:
         """Return a result for each part; sorted requests keep the server's cache of prefixes warm."""
         order, stop = sorted(range(len(parts)), key=lambda i: json.dumps(parts[i][0])), Event()
 
         def one(i: int) -> Any:
-            made = call(parts[i], stop)
+            made = call(*parts[i], stop)
             if on_answer is not None:
                 on_answer(i, made)
             return made
 
         try:
-            results = in_order(one, order, self.endpoint.settings.concurrency, stop)
+            results = in_order(one, order, self.endpoint.concurrency, stop)
         except ModelError as error:
-            failed = type(error)(self.endpoint.settings.masked(str(error)))
+            failed = type(error)(self.endpoint.masked(str(error)))
         else:
             by_row = dict(zip(order, results, strict=True))
             return [by_row[i] for i in range(len(parts))]
@@ -550,20 +529,21 @@ class ServedModel:
         got = self._post("/completions", body | ({} if self.model is None else {"model": self.model}), stop)
         self._count(None, 1, text, "")
         listed = self._choice(got).get("logprobs")
-        tokens, values = map(listed.get, ("tokens", "token_logprobs")) if isinstance(listed, dict) else (None, None)
-        whole_text = isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
-        if not whole_text or not isinstance(values, list) or len(values) != len(tokens or ()):
-            raise NoEcho(self._no_echo)
-        assert tokens is not None
-        ends = np.cumsum([len(token) for token in tokens])  # text_offset of some servers counts otherwise
-        starts = [0, *ends[:-1].tolist()]
-        first = "".join(tokens).find(text)  # a token such as <s> may stand before it
-        if first not in starts[: 1 + (first > 0)]:
-            raise NoEcho(self._no_echo)
-        self._seen["scores"] = True
-        low, high = first + len(prompt), first + len(text)
-        inside = [v for v, a, b in zip(values, starts, ends, strict=True) if a < high and b > low]
-        return self._sum(inside)
+        tokens: Any = listed.get("tokens") if isinstance(listed, dict) else None
+        values: Any = listed.get("token_logprobs") if isinstance(listed, dict) else None
+        fits = isinstance(tokens, list) and isinstance(values, list) and len(values) == len(tokens)
+        if fits and all(isinstance(token, str) for token in tokens):
+            ends = np.cumsum([len(token) for token in tokens])  # text_offset of some servers counts otherwise
+            starts = [0, *ends[:-1].tolist()]
+            first = "".join(tokens).find(text)  # a token such as <s> may stand before it
+            if first in starts[: 1 + (first > 0)]:
+                self._seen["scores"] = True
+                low, high = first + len(prompt), first + len(text)
+                return self._sum([v for v, a, b in zip(values, starts, ends, strict=True) if a < high and b > low])
+        raise NoEcho(
+            f"{self._where} does not return the tokens of a prompt with echo=true, so it cannot score; use vLLM, or "
+            "api='llama.cpp' for llama.cpp, or answers only"
+        )
 
     def _forced(self, prompt: Prompt, answer: str, stop: Event) -> float:
         """Score token by token: a bias forces the next one, its log-probability is that of the logits without it."""
@@ -618,7 +598,7 @@ class ServedModel:
         """Return the server's JSON object; the key is masked wherever the server repeats it."""
         first = "answered" not in self._seen
         content = json.dumps(body, allow_nan=False).encode()
-        response: BoundedAnswer = self.endpoint.fetch(end, content, MOST_BYTES, stop, first=first, served=False)
+        response = self.endpoint.fetch(end, content, MOST_BYTES, stop, first=first, served=False)
         self._seen["answered"] = True
         try:
             got = response.json()
@@ -642,14 +622,7 @@ class ServedModel:
 
     @property
     def _where(self) -> str:
-        return f"the server at {self.endpoint.settings.shown}"
-
-    @property
-    def _no_echo(self) -> str:
-        return (
-            f"{self._where} does not return the tokens of a prompt with echo=true, so it cannot score; use vLLM, or "
-            "api='llama.cpp' for llama.cpp, or answers only"
-        )
+        return f"the server at {self.endpoint.shown}"
 
 
 class NoEcho(ModelError):

@@ -15,7 +15,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Timer
 from time import monotonic
@@ -124,7 +125,7 @@ def _column(name: str, column: pd.Series[Any], declared: Tensor | None) -> dict[
         return _numbers(name, values, declared) | {"shape": _shape_of_one(len(values), declared)}
     strings = [None if gone else str(value) for value, gone in zip(values, column.isna(), strict=True)]
     kind = {"parameters": {"content_type": "datetime"}} if values.dtype.kind == "M" else {}
-    return _tensor(name, "BYTES", _shape_of_one(len(values), declared), strings) | kind
+    return {"name": name, "shape": _shape_of_one(len(values), declared), "datatype": "BYTES", "data": strings} | kind
 
 
 def _shape_of_one(rows: int, declared: Tensor | None) -> list[int]:
@@ -135,7 +136,7 @@ def _one_tensor(batch: Batch, declared: Tensor | None) -> dict[str, Any]:
     """Return the batch as one tensor: a matrix, images of one size, or texts."""
     name = "predict" if declared is None else declared.name  # MLServer's models take any name
     if isinstance(batch, list) and all(isinstance(text, str) for text in batch):
-        texts = _tensor(name, "BYTES", _shape_of_one(len(batch), declared), list(batch))
+        texts = {"name": name, "shape": _shape_of_one(len(batch), declared), "datatype": "BYTES", "data": list(batch)}
         return texts | {"parameters": {"content_type": "str"}}
     if isinstance(batch, list) and len({np.shape(image) for image in batch}) > 1:
         raise ModelError("the endpoint takes images of one size only; resize them first")
@@ -153,11 +154,7 @@ def _numbers(name: str, values: Array, declared: Tensor | None) -> dict[str, Any
         data = [value if value == value else None for value in data]  # JSON has no NaN
     if values.dtype.name not in NAMES:
         raise ModelError(f"the endpoint takes numbers, got {values.dtype}")
-    return _tensor(name, NAMES[values.dtype.name], list(values.shape), data)
-
-
-def _tensor(name: str, datatype: str, shape: list[int], data: list[Any]) -> dict[str, Any]:
-    return {"name": name, "shape": shape, "datatype": datatype, "data": data}
+    return {"name": name, "shape": list(values.shape), "datatype": NAMES[values.dtype.name], "data": data}
 
 
 def answer(body: object, agreed: Contract, rows: int, name: str) -> Array:
@@ -200,10 +197,6 @@ PAUSE_OF_FEW = 0.5  # the first pause where the number of tries is bounded
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for
 FIRST_CONTACT = 5.0  # seconds: an address at which nobody has ever answered is more likely wrong than restarting
 ATTEMPTS_ON_500 = 6  # a model that raises answers 500 for ever, a server in trouble for a moment
-
-
-class SlowAnswer(Exception):
-    """The server did answer, but so slowly that its answer was not waited for."""
 
 
 class Refused(ModelError):
@@ -266,7 +259,7 @@ def _read(response: Any, seconds: float, most_bytes: int, fewer: str) -> bytes:
         parts.append(part)
         size += len(part)
         if monotonic() > end:
-            raise SlowAnswer(f"it took more than {seconds:g} s to answer")
+            raise _Failed(f"it took more than {seconds:g} s to answer; a longer timeout= or {fewer} may help")
         if good and size > most_bytes:
             allow = ", or allow more with most_bytes=" if "rows" in fewer else ""
             raise ModelError(f"the model's answer has more than {most_bytes / 1e6:g} MB; ask for {fewer}{allow}")
@@ -387,7 +380,8 @@ def endpoint(
         with reworded(words, (OSError, ValueError), advice="); expected PEM"):  # ssl.SSLError is an OSError
             ssl.create_default_context(cafile=str(ca_file))
         ca_file = str(ca_file.absolute())
-    settings = EndpointSettings(
+    need("httpx", "endpoint")
+    model = Endpoint(
         url=urlunsplit((parts.scheme, parts.netloc, str(path[1]), parts.query, "")),
         timeout=timeout,
         patience=patience,
@@ -399,13 +393,12 @@ def endpoint(
         ca_file=ca_file,
         most_bytes=most_bytes,
     )
-    need("httpx", "endpoint")
-    return Wrapped(Endpoint(settings), None if classes is None else tuple(classes))
+    return Wrapped(model, None if classes is None else tuple(classes))
 
 
-@dataclass(frozen=True)
-class EndpointSettings:
-    """The address of an endpoint and the limits of its requests."""
+@dataclass(eq=False, repr=False)
+class Endpoint:
+    """The model that `endpoint` wraps. It keeps its connections open, and what it has learned of the server."""
 
     url: str
     timeout: float
@@ -415,11 +408,23 @@ class EndpointSettings:
     rows_per_request: int = 1
     inputs: Inputs | None = None
     output: str | None = None
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    headers: dict[str, str] = field(default_factory=dict)
     ca_file: str | None = None
     key: str | None = None  # the NAME of the environment variable with the key, which itself is stored nowhere
     retries: int | None = None
     fewer: str = "fewer rows_per_request="
+    agreed: Contract | None = None
+    version: object = None  # of the model, as the server's answers name it
+
+    def __post_init__(self) -> None:
+        self._client: Any = None
+        self._agreeing, self._opening = Lock(), Lock()
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.shown!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:  # neither connections nor locks travel
+        return partial(Endpoint, **{one.name: getattr(self, one.name) for one in fields(self)}), ()
 
     @property
     def shown(self) -> str:
@@ -443,36 +448,19 @@ class EndpointSettings:
         """Return a text without the key."""
         return masked(text.encode("utf-8", "replace"), self.secret()).decode("utf-8", "replace")
 
-
-class Endpoint:
-    """The model that `endpoint` wraps. It keeps its connections open, and what it has learned of the server."""
-
-    def __init__(self, settings: EndpointSettings, agreed: Contract | None = None, version: object = None) -> None:
-        self.settings = settings
-        self._agreed = agreed
-        self._version = version  # of the model, as the server's answers name it
-        self._client: Any = None
-        self._agreeing, self._opening = Lock(), Lock()
-
-    def __repr__(self) -> str:
-        return f"Endpoint({self.settings.shown!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Endpoint, (self.settings, self._agreed, self._version)
-
     def __call__(self, batch: Batch) -> Array:
         stop, outputs = Event(), list[Array]()
         with self._agreeing:
-            if self._agreed is None:  # the first call finds out what the server takes and gives
-                self._agreed, first = self._agree(batch, stop)
+            if self.agreed is None:  # the first call finds out what the server takes and gives
+                self.agreed, first = self._agree(batch, stop)
                 outputs.append(first)
-            agreed = self._agreed
+            agreed = self.agreed
         start = sum(map(len, outputs))
-        size = agreed.fixed_rows or self.settings.rows_per_request
+        size = agreed.fixed_rows or self.rows_per_request
         parts = [taken(batch, start + a, start + b) for a, b in chunks(len(batch) - start, size)]
-        outputs += in_order(lambda part: self._send(part, agreed, stop), parts, self.settings.concurrency, stop)
+        outputs += in_order(lambda part: self._send(part, agreed, stop), parts, self.concurrency, stop)
         if len({part.shape[1:] for part in outputs}) > 1:
-            raise ModelError(f"the model at {self.settings.shown} returned another number of outputs for other rows")
+            raise ModelError(f"the model at {self.shown} returned another number of outputs for other rows")
         return np.concatenate(outputs)
 
     def version_of_model(self) -> str | None:
@@ -499,8 +487,8 @@ class Endpoint:
                 known, declared = contract(response.json()), True
         except Refused:
             pass  # if the address is wrong, the rows will find out
-        rows = taken(batch, 0, known.fixed_rows or self.settings.rows_per_request)
-        *others, last = (replace(known, output=output) for output in _outputs(known, self.settings.output))
+        rows = taken(batch, 0, known.fixed_rows or self.rows_per_request)
+        *others, last = (replace(known, output=output) for output in _outputs(known, self.output))
         for agreed in others:
             try:
                 return agreed, self._send(rows, agreed, stop, served=declared)
@@ -513,18 +501,18 @@ class Endpoint:
     def _send(self, part: Batch, agreed: Contract, stop: Event, served: bool = True) -> Array:
         rows, name = len(part), uuid4().hex
         full = padded(part, agreed.fixed_rows or 0)
-        body = request(full, agreed, self.settings.inputs, name)
-        response = self.fetch("/infer", body, self.settings.most_bytes, stop, served=served)
-        words = f"the model at {self.settings.shown} answered in no JSON: {response.text[:200]!r} ("
+        body = request(full, agreed, self.inputs, name)
+        response = self.fetch("/infer", body, self.most_bytes, stop, served=served)
+        words = f"the model at {self.shown} answered in no JSON: {response.text[:200]!r} ("
         with reworded(words, ValueError, by=ModelError, advice=")"):
             content = response.json()
         outputs = answer(content, agreed, len(full), name)[:rows]
-        version = content.get("model_version") or self._version
-        self._version = self._version or version
-        if version != self._version:
+        version = content.get("model_version") or self.version
+        self.version = self.version or version
+        if version != self.version:
             raise InputError(
-                f"the server at {self.settings.shown} answers with version {version!r:.40} of the model, before it was "
-                f"{self._version!r:.40}: both would be mixed; make the endpoint anew, and explain again"
+                f"the server at {self.shown} answers with version {version!r:.40} of the model, before it was "
+                f"{self.version!r:.40}: both would be mixed; make the endpoint anew, and explain again"
             )
         return outputs
 
@@ -537,10 +525,10 @@ class Endpoint:
         patience. So is 404 where the model has been `served` before: after a restart a server is up before its models
         are. An address at which nobody has answered yet (`first`) is given up sooner. `stop` ends the waiting.
         """
-        httpx, settings = need("httpx", "endpoint"), self.settings
-        parts, seconds, address = urlsplit(settings.url), settings.timeout, settings.shown
+        httpx = need("httpx", "endpoint")
+        parts, seconds, address = urlsplit(self.url), self.timeout, self.shown
         url, method = urlunsplit(parts._replace(path=parts.path + end)), "GET" if content is None else "POST"
-        retries, start, reached, attempts = settings.retries, monotonic(), not first, 0
+        retries, start, reached, attempts = self.retries, monotonic(), not first, 0
 
         def send() -> BoundedAnswer:
             timer = Timer(seconds + 1.0, self.close)  # cuts a connection that only ever sends headers
@@ -548,29 +536,30 @@ class Endpoint:
             client = self._open()
             timer.start()
             try:  # the key is no variable here: some tracebacks show those
-                with client.stream(method, url, content=content, headers=settings.authorised()) as response:
-                    read = _read(response, seconds, most_bytes, settings.fewer)
-                    return BoundedAnswer(response.status_code, response.headers, masked(read, settings.secret()))
+                with client.stream(method, url, content=content, headers=self.authorised()) as response:
+                    read = _read(response, seconds, most_bytes, self.fewer)
+                    return BoundedAnswer(response.status_code, response.headers, masked(read, self.secret()))
             finally:
                 timer.cancel()
 
         def once() -> BoundedAnswer:
             nonlocal reached, attempts
             attempts += 1
-            advice = f"a longer timeout= or {settings.fewer} may help"
             try:
                 response = send()
+            except _Failed:  # it does answer, but slowly
+                reached = True
+                raise
             except (httpx.TransportError, httpx.StreamError, RuntimeError) as error:  # RuntimeError: it was cut
                 if isinstance(error, RuntimeError) and "closed" not in str(error):
                     raise
                 if "CERTIFICATE_VERIFY_FAILED" in str(error):
                     raise ModelError(f"the certificate of the server at {address} is not trusted: {error}") from error
                 name = type(error).__name__
-                late = f"no answer in time ({name}); {advice}" if isinstance(error, httpx.TimeoutException) else None
-                raise _Failed(late or (f"{name}: {error}" if str(error) else name)) from error
-            except SlowAnswer as error:
-                reached = True
-                raise _Failed(f"{error}; {advice}") from error
+                if isinstance(error, httpx.TimeoutException):
+                    advice = f"a longer timeout= or {self.fewer} may help"
+                    raise _Failed(f"no answer in time ({name}); {advice}") from error
+                raise _Failed(f"{name}: {error}" if str(error) else name) from error
             reached = True
             status = response.status_code
             if 200 <= status < 300:
@@ -591,7 +580,7 @@ class Endpoint:
         def pause(error: Exception, attempt: int) -> float:
             if not isinstance(error, _Failed):
                 raise error
-            limit = settings.patience if reached else min(settings.patience, FIRST_CONTACT)
+            limit = self.patience if reached else min(self.patience, FIRST_CONTACT)
             if (waited := monotonic() - start) >= limit or (retries is not None and attempt > retries):
                 times = "once" if attempt == 1 else f"{attempt} times in {waited:.0f} s"
                 longer = "patience= of butfor.models.endpoint waits" if retries is None else "retries= waits"
@@ -610,12 +599,12 @@ class Endpoint:
     def _open(self) -> Any:
         with self._opening:
             if self._client is None:
-                httpx, file = need("httpx", "endpoint"), self.settings.ca_file
+                httpx, file = need("httpx", "endpoint"), self.ca_file
                 fixed = {"content-type": "application/json", "accept-encoding": CODINGS}
                 self._client = httpx.Client(
-                    timeout=httpx.Timeout(self.settings.timeout),
+                    timeout=httpx.Timeout(self.timeout),
                     limits=httpx.Limits(max_connections=None),
-                    headers={**fixed, **self.settings.headers},
+                    headers={**fixed, **self.headers},
                     verify=True if file is None else ssl.create_default_context(cafile=file),
                 )
                 finalize(self, self._client.close)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,17 +75,30 @@ class TorchCall:
 
     def __call__(self, batch: Batch) -> Array:
         torch = need("torch", "torch")
-        rows = self.batch_rows or max(len(batch), 1)
-        with evaluating(self.module), torch.inference_mode():
-            parts = [self._outputs(torch, taken(batch, *span)) for span in chunks(len(batch), rows)]
+        spans = chunks(len(batch), self.batch_rows or max(len(batch), 1))
+        training = [part for part in self.module.modules() if part.training]
+        self.module.eval()
+        try:
+            with torch.inference_mode():
+                parts = [self._outputs(torch, taken(batch, *span)) for span in spans]
+        finally:
+            for part in training:  # some may have been frozen on purpose
+                part.training = True
         return parts[0] if len(parts) == 1 else np.concatenate(parts)  # a lone number cannot be joined
 
     def _outputs(self, torch: Any, batch: Batch) -> Array:
         fed = self._tensor(torch, batch)
-        returned = self.module(**fed) if isinstance(fed, Mapping) else self.module(fed)
-        outputs: Any = self.postprocess(returned) if self.postprocess else _tensor_in(torch, returned)
+        outputs: Any = self.module(**fed) if isinstance(fed, Mapping) else self.module(fed)
+        if self.postprocess:
+            outputs = self.postprocess(outputs)
+            if not isinstance(outputs, torch.Tensor):
+                return np.asarray(outputs)
+        if isinstance(outputs, Mapping):  # also what transformers return
+            outputs = outputs["logits"] if "logits" in outputs else next(iter(outputs.values()), None)
+        elif isinstance(outputs, tuple | list) and outputs:
+            outputs = outputs[0]
         if not isinstance(outputs, torch.Tensor):
-            return np.asarray(outputs)
+            raise ModelError(f"the module returned {type(outputs).__name__}, expected a tensor; give postprocess=")
         outputs = outputs.detach().cpu()
         narrow = outputs.dtype in (torch.bfloat16, torch.float16)  # numpy has no name for the first
         return np.asarray((outputs.float() if narrow else outputs).numpy())
@@ -106,27 +118,3 @@ class TorchCall:
         floating = like is not None and like.dtype.is_floating_point and like.dtype
         dtype = self.dtype or floating or torch.float32
         return torch.tensor(matrix(batch, "torch_module"), dtype=dtype, device=device)  # a copy: the batch is not ours
-
-
-def _tensor_in(torch: Any, returned: object) -> object:
-    if isinstance(returned, torch.Tensor):
-        return returned
-    if isinstance(returned, Mapping):  # also what transformers return
-        returned = returned["logits"] if "logits" in returned else next(iter(returned.values()), None)
-    elif isinstance(returned, tuple | list) and returned:
-        returned = returned[0]
-    if not isinstance(returned, torch.Tensor):
-        raise ModelError(f"the module returned {type(returned).__name__}, expected a tensor; give postprocess=")
-    return returned
-
-
-@contextmanager
-def evaluating(module: Any) -> Iterator[None]:
-    """Evaluation mode, and afterwards every part in the mode it was in: some may have been frozen on purpose."""
-    training = [part for part in module.modules() if part.training]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part in training:
-            part.training = True

@@ -85,11 +85,6 @@ class TreeIndex:
         return np.rint(ensemble.values * ensemble.scale)
 
     @cached_property
-    def scale(self) -> float:
-        """The divisor of integers."""
-        return self.splits.ensemble.scale
-
-    @cached_property
     def children(self) -> Ints:
         """The left and the right child of each node, one after the other, (2 N,)."""
         return np.stack([self.splits.ensemble.left, self.splits.ensemble.right], axis=1).reshape(-1)
@@ -121,7 +116,7 @@ class TreeIndex:
 
     def outputs(self, sums: Floats) -> Floats:
         ensemble = self.splits.ensemble
-        return ensemble.outputs(ensemble.base + sums / self.scale)
+        return ensemble.outputs(ensemble.base + sums / ensemble.scale)
 
     def goes_left(self, nodes: Ints, pieces: Ints, *, gaps: bool = True) -> Bools:
         """Return whether values in these pieces of the nodes' columns go left; without `gaps` none is missing."""
@@ -431,7 +426,11 @@ class Walker:
 
     def sums(self, pieces: Ints) -> Floats:
         """Return sums of the leaves of each row (n, K), in integers."""
-        return np.asarray(self.index.units[self.index.leaves_of(pieces, self.roots)].sum(axis=1))
+        total, size = np.empty((len(pieces), self.index.units.shape[1])), max(1, SUMMED // len(self.trees))
+        for a in range(0, len(pieces), size):
+            leaves = self.index.leaves_of(pieces[a : a + size], self.roots)
+            total[a : a + size] = self.index.units[leaves].sum(axis=1)
+        return total
 
     def events(self, pieces: Ints, columns: Sequence[int]) -> dict[int, Events]:
         """Return those of each of these columns, which are not split by categories."""
@@ -590,9 +589,7 @@ class StepFunctions:
         if self.walker is not None:
             rows = np.repeat(pieces[:, None], values.shape[1], axis=1)
             rows[..., columns] = fresh
-            flat, size = rows.reshape(-1, rows.shape[2]), max(1, WORDS // len(self.walker.trees))
-            parts = [self.walker.sums(flat[a : a + size]) for a in range(0, len(flat), size)]
-            total += np.concatenate(parts).reshape(total.shape)
+            total += self.walker.sums(rows.reshape(-1, rows.shape[2])).reshape(total.shape)
         return total
 
 

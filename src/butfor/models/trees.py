@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MethodType
 from typing import Any, Literal
 
@@ -63,9 +64,9 @@ class Ensemble:
     complement: bool = False  # two classes of one score: 1 - p stands before p, or -score before score
     single: bool = False  # the model computes in float32
 
-    @property
+    @cached_property
     def scale(self) -> float:
-        """Return the power of two that turns values into integers whose sums are exact."""
+        """The power of two that turns values into integers whose sums are exact."""
         largest = np.maximum.reduceat(np.abs(self.values), self.roots, axis=0).sum(axis=0).max(initial=0.0)
         return float(2.0 ** (BITS - np.ceil(np.log2(largest)))) if largest > 0 else 1.0
 
@@ -87,17 +88,23 @@ class Ensemble:
 
 
 def joined(
-    trees: Sequence[Nodes], base: Floats, link: Link, *, complement: bool = False, single: bool = False
+    trees: Sequence[Nodes],
+    base: Floats,
+    link: Link,
+    *,
+    sizes: Ints | None = None,
+    complement: bool = False,
+    single: bool = False,
 ) -> Ensemble:
+    """Return the ensemble of these trees; `sizes`, where several follow each other in one `Nodes`."""
     if not trees:
         raise Unreadable("no-trees")
-    sizes = [len(tree.feature) for tree in trees]
     width = max((tree.category_sets.shape[1] for tree in trees if tree.category_sets is not None), default=0)
     rows, sets, unknown, before = [], [np.zeros((0, width), bool)], [], 0
-    for tree, size in zip(trees, sizes, strict=True):
-        unknown.append(np.zeros(size, bool) if tree.unknown_left is None else tree.unknown_left)
+    for tree in trees:
+        unknown.append(np.zeros(len(tree.feature), bool) if tree.unknown_left is None else tree.unknown_left)
         if not width or tree.category_sets is None or tree.category_row is None:
-            rows.append(np.full(size, -1, np.int64))
+            rows.append(np.full(len(tree.feature), -1, np.int64))
             continue
         rows.append(np.where(tree.category_row >= 0, tree.category_row + before, -1).astype(np.int64))
         padded = np.zeros((len(tree.category_sets), width), bool)
@@ -107,33 +114,22 @@ def joined(
         sets.append(padded)
         before += len(padded)
     names = ("feature", "threshold", "left", "right", "missing_left", "values")
-    nodes = Nodes(
-        **{name: np.concatenate([getattr(tree, name) for tree in trees]) for name in names},
+    feature, threshold, left, right, missing, values = (
+        np.concatenate([getattr(tree, name) for tree in trees]) for name in names
+    )
+    sizes = np.array([len(tree.feature) for tree in trees]) if sizes is None else sizes
+    roots = np.cumsum(sizes) - sizes
+    shift, inner, itself = np.repeat(roots, sizes), feature >= 0, np.arange(len(feature))
+    return Ensemble(
+        feature=feature.astype(np.int64),
+        threshold=threshold.astype(np.float64),
+        left=np.where(inner, left.astype(np.int64) + shift, itself),
+        right=np.where(inner, right.astype(np.int64) + shift, itself),
+        missing_left=missing.astype(bool),
         category_row=np.concatenate(rows),
         category_sets=np.concatenate(sets),
         unknown_left=np.concatenate(unknown),
-    )
-    return ensemble_of(nodes, np.array(sizes), base, link, complement=complement, single=single)
-
-
-def ensemble_of(
-    nodes: Nodes, sizes: Ints, base: Floats, link: Link, *, complement: bool = False, single: bool = False
-) -> Ensemble:
-    """Return the ensemble of trees of these sizes whose nodes follow each other."""
-    roots = np.cumsum(sizes) - sizes
-    shift = np.repeat(roots, sizes)
-    inner = nodes.feature >= 0
-    itself = np.arange(len(shift))
-    return Ensemble(
-        feature=nodes.feature.astype(np.int64),
-        threshold=nodes.threshold.astype(np.float64),
-        left=np.where(inner, nodes.left.astype(np.int64) + shift, itself),
-        right=np.where(inner, nodes.right.astype(np.int64) + shift, itself),
-        missing_left=nodes.missing_left.astype(bool),
-        category_row=np.full(len(shift), -1) if nodes.category_row is None else nodes.category_row,
-        category_sets=np.zeros((0, 0), bool) if nodes.category_sets is None else nodes.category_sets,
-        unknown_left=np.zeros(len(shift), bool) if nodes.unknown_left is None else nodes.unknown_left,
-        values=np.where(inner[:, None], 0.0, nodes.values),
+        values=np.where(inner[:, None], 0.0, values),
         roots=roots.astype(np.int64),
         base=np.asarray(base, np.float64).reshape(-1),
         link=link,
@@ -249,29 +245,22 @@ def read_histogram(model: Any, method: str) -> Ensemble:
         bits = [np.asarray(one.raw_left_cat_bitsets) for one in trees]
         first = np.repeat(np.cumsum([0, *(len(part) for part in bits[:-1])]), sizes)
         sets = _unpacked(np.concatenate(bits)[nodes["bitset_idx"][split].astype(np.int64) + first[split]])
-        for column, seen in _known_categories(model).items():  # unseen categories go where missing values go
-            rows = np.flatnonzero(feature[split] == column)
+        known, position = model._bin_mapper.make_known_categories_bitsets()
+        for j in np.flatnonzero(model._bin_mapper.is_categorical_):  # unseen ones go where missing values go
+            rows = np.flatnonzero(feature[split] == j)
+            seen = _unpacked(known)[position[j]]
             sets[rows] = np.where(seen, sets[rows], missing[split[rows]][:, None])
         category_row = np.full(len(nodes), -1, np.int64)
         category_row[split] = np.arange(len(split))
         read = replace(read, category_row=category_row, category_sets=sets)
     link, complement = _sklearn_link(model, method)
-    return ensemble_of(read, sizes, base, link, complement=complement)
+    return joined([read], base, link, sizes=sizes, complement=complement)
 
 
 def _unpacked(words: Array) -> Bools:
     """Return which of 256 numbers are in each set, from rows of 8 words of 32 bits."""
     parts = np.ascontiguousarray(words, "<u4").view(np.uint8)
     return np.unpackbits(parts.reshape(len(words), -1), axis=1, bitorder="little").astype(bool)
-
-
-def _known_categories(model: Any) -> dict[int, Bools]:
-    """Return the codes that the model has seen, of each categorical column."""
-    if attribute(model, "is_categorical_") is None or not np.any(model.is_categorical_):
-        return {}
-    bits, position = model._bin_mapper.make_known_categories_bitsets()
-    seen = _unpacked(np.asarray(bits))
-    return {int(j): seen[position[j]] for j in np.flatnonzero(np.asarray(model._bin_mapper.is_categorical_))}
 
 
 LIGHTGBM_LINKS: dict[str, Link] = {

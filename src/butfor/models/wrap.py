@@ -329,9 +329,11 @@ def _content(value: object, seen: dict[int, object]) -> bytes | None:
         return _content(version(), seen)
     if isinstance(value, type | ModuleType) or not _is_users(attribute(type(value), "__module__")):
         return None
-    kept = {
-        name: part for name, part in {**vars(type(value)), **getattr(value, "__dict__", {})}.items() if _is_weight(part)
-    }
+    estimator, module = attribute(base, "BaseEstimator"), attribute(loaded("torch.nn"), "Module")
+    classes = np.ndarray, FunctionType, partial, estimator, module
+    computing = tuple(one for one in classes if one is not None)  # the rest it may count or keep as it goes
+    parts = {**vars(type(value)), **getattr(value, "__dict__", {})}.items()
+    kept = {name: part for name, part in parts if isinstance(part, computing) or is_booster(part)}
     return _content(tuple(chain(*sorted(kept.items()))), seen)
 
 
@@ -341,10 +343,10 @@ def _function(function: FunctionType, seen: dict[int, object]) -> bytes:
     inside = [code, *_codes(code)]
     used = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
     if _is_users(function.__module__):
-        names = {name for part in inside for name in part.co_names} - {
-            name for part in inside for name in _written(part)
-        }
-        used += [function.__globals__[name] for name in sorted(names & function.__globals__.keys())]
+        names = {name for part in inside for name in part.co_names} & function.__globals__.keys()
+        steps = (one for part in inside for one in get_instructions(part))
+        names -= {one.argval for one in steps if one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
+        used += [function.__globals__[name] for name in sorted(names)]
     defaults = (*(function.__defaults__ or ()), *chain(*sorted((function.__kwdefaults__ or {}).items())))
     made = blake2b()
     for part in inside:
@@ -361,18 +363,6 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
         if isinstance(constant, CodeType):
             yield constant
             yield from _codes(constant)
-
-
-def _written(code: CodeType) -> set[str]:
-    return {one.argval for one in get_instructions(code) if one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
-
-
-def _is_weight(part: object) -> bool:
-    """Tell what a model computes with from what it may count or keep as it goes."""
-    estimator = attribute(loaded("sklearn.base"), "BaseEstimator")
-    module = attribute(loaded("torch.nn"), "Module")
-    kinds = tuple(kind for kind in (np.ndarray, FunctionType, partial, estimator, module) if kind is not None)
-    return isinstance(part, kinds) or is_booster(part)
 
 
 def _is_users(module: object) -> bool:
@@ -398,8 +388,8 @@ def is_series(data: object) -> TypeGuard[pd.Series[Any]]:
 
 def check_aligned(labels: object, data: object, what: str = "y") -> None:
     """Refuse labels whose index is another than that of the data, where both have one; `what` is the keyword."""
-    labelled, rows = (thing if is_series(thing) or is_frame(thing) else None for thing in (labels, data))
-    if labelled is not None and rows is not None and list(labelled.index) != list(rows.index):
+    both = [thing for thing in (labels, data) if is_series(thing) or is_frame(thing)]
+    if len(both) == 2 and list(both[0].index) != list(both[1].index):
         raise InputError(
             f"{what} and the data have different indexes; align them, or give {what}.to_numpy() if rows match"
         )
