@@ -36,6 +36,7 @@ class ColumnType:
     kind: Kind = "number"
     dtype: Any = None  # pandas' or NumPy's; None for the columns of a float array
     levels: Any = None  # pandas.Index of a category
+    none: bool = False  # missing values of a column of objects are None, which encoders tell from NaN
 
     def record(self) -> ColumnRecord:
         """Return the type for a file; levels that JSON does not know become text."""
@@ -66,7 +67,8 @@ class ColumnType:
             codes = np.where(missing, -1, values).astype(np.int64)
             if not isinstance(dtype, pd.CategoricalDtype):
                 levels = self.levels.array.take(codes, allow_fill=True)
-                return pd.Series(levels, dtype=dtype)  # an array of objects might be taken for text
+                shown = pd.Series(levels, dtype=dtype)  # an array of objects might be taken for text
+                return shown.where(~missing, None) if self.none else shown
             index = dtype.categories.get_indexer(self.levels)
             if (index < 0).any():  # the reference has levels that the data's type does not name
                 dtype = pd.CategoricalDtype(dtype.categories.append(self.levels[index < 0]), dtype.ordered)
@@ -100,7 +102,7 @@ def encode(series: pd.Series[Any], name: str, what: str, like: ColumnType | None
             "give both the same type"
         )
     if kind == "category":
-        return _coded(series, name, what, None if like is None else like.levels)
+        return _coded(series, name, what, like)
     numbers = series
     if kind == "time":
         coarse = series.dt.as_unit("us")
@@ -118,17 +120,19 @@ def encode(series: pd.Series[Any], name: str, what: str, like: ColumnType | None
     return ColumnType(kind, dtype), values
 
 
-def _coded(series: pd.Series[Any], name: str, what: str, known: pd.Index[Any] | None) -> tuple[ColumnType, Floats]:
+def _coded(series: pd.Series[Any], name: str, what: str, like: ColumnType | None) -> tuple[ColumnType, Floats]:
     import pandas as pd
 
     fixed = series.dtype.categories if isinstance(series.dtype, pd.CategoricalDtype) else None
     words = f"column {name!r} of the {what} holds things that cannot be compared ("
     with reworded(words, TypeError, advice="); make them text or numbers"):
         here: pd.Index[Any] = pd.Index(series.dropna().unique()) if fixed is None else fixed
-        levels = here if known is None else known.append(here[known.get_indexer(here) < 0])
+        levels = here if like is None else like.levels.append(here[like.levels.get_indexer(here) < 0])
         codes = levels.get_indexer(pd.Index(series.array)).astype(np.float64)
-    codes[series.isna().to_numpy()] = np.nan
-    return ColumnType("category", series.dtype, levels), codes
+    missing = series.isna().to_numpy()
+    codes[missing] = np.nan
+    none = all(value is None for value in series[missing]) if missing.any() else like is not None and like.none
+    return ColumnType("category", series.dtype, levels, none and series.dtype == object), codes
 
 
 def _plain(level: object) -> Scalar:
