@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor.inference.guarantees import check_alpha, check_rule
+from butfor.inference.irt import many_vary
 from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.load import load
 from butfor.results.io import write_whole
@@ -176,8 +177,9 @@ def _chosen(
     assert settings is not None
     joined = {name: np.concatenate(arrays.pop(name)) for name in list(arrays)}
     tested = joined["drawable"]
-    if drops_unvarying(rule, "run", len(names)):
-        tested = tested & joined["varied"]
+    varied = tested & joined["varied"]
+    if drops_unvarying(rule, "run") and many_vary(varied, joined["input"]):
+        tested = varied
     choice = Choice(
         rule,
         alpha,
@@ -214,6 +216,7 @@ def _evidence(result: Result, rule: str, hypotheses: int, inputs: int) -> dict[s
     evidence, choice, layers = result.evidence, result.choice, result.hypotheses.layers
     assert choice is not None
     kept: dict[str, Array] = {"values": evidence.scaled, "varied": evidence.varied, "drawable": evidence.drawable}
+    kept["input"] = result.input_of + inputs
     if choice.calibrated is not None:
         kept["calibrated"] = choice.calibrated
     if choice.floor is not None:

@@ -12,6 +12,7 @@ from butfor.inference.few_shot import competition
 from butfor.inference.irt import p_fixed
 from butfor.inference.selection import bh, select
 from butfor.inference.statistics import Rounding, StatisticSpec, Target, class_statistic, pick
+from butfor.results.result import family_members
 from butfor.run.tests import early_stop, irt
 from butfor.types import Subset
 
@@ -179,10 +180,11 @@ def differing(drops, runs=50, draws=200, delta=0.01):
             delta,
             lambda p, family: select(p, 0.1, "bh", family),
             lambda _: None,
-            drops=drops,
+            input_of=hypotheses.input_of if drops else None,
         )
         assert draws > 200 or full.varied.sum() < hypotheses.size / 2
-        chosen = (select(one.values, 0.1, "bh", one.varied) for one in (full, early))
+        families = (family_members(one, "bh", "run", hypotheses.input_of) for one in (full, early))
+        chosen = (select(one.values, 0.1, "bh", of) for one, of in zip((full, early), families, strict=True))
         differ += int((next(chosen) != next(chosen)).any())
         share.append(early.draws.sum() / full.draws.sum())
     return differ, np.mean(share)

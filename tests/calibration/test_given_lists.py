@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from butfor.image import explain
 from butfor.inference import statistics
@@ -94,11 +95,22 @@ CHANGES = {  # of a probability of .9, with a mean of .05: the boundary
     "rare loss": lambda rng, shape: np.where(rng.random(shape) < 0.02, OBSERVED - 1, 0.052 / 0.98),
     "none": lambda rng, shape: np.full(shape, LEAST),
 }
+LEAP = 0.5  # the probability that a rare fill makes certain: one in 20 or 10 adds .5, all others take a little off
+CHANGES |= {
+    "a leap in 20": lambda rng, shape: leaping(rng, shape, 0.05),
+    "a leap in 10": lambda rng, shape: leaping(rng, shape, 0.1),
+}
+
+
+def leaping(rng, shape, share):
+    little = (LEAST + LEAP * share) / (1 - share) + 0.02 * (rng.random(shape) - 0.5)
+    return np.where(rng.random(shape) < share, -LEAP, little)
 
 
 def bounded(changes):
     size, draws = changes.shape
-    ends = np.array([[OBSERVED - 1], [OBSERVED]]) * np.ones(size)
+    observed = LEAP if (changes == -LEAP).any() else OBSERVED
+    ends = np.array([[observed - 1], [observed]]) * np.ones(size)
     return BoundedChange(changes, np.full(size, draws), changes.mean(axis=1), ends, np.ones(size))
 
 
@@ -127,6 +139,14 @@ def test_a_range_taken_from_the_draws_is_caught(monkeypatch):
     monkeypatch.setitem(globals(), "bounded", seen)
     with pytest.raises(AssertionError):
         super_uniform(first_crossing("rare loss"))
+
+
+def test_students_t_is_caught():
+    """Planted fault: with no leap among few draws, t is sure of what the leaps undo."""
+    changes = CHANGES["a leap in 20"](np.random.default_rng(0), (4000, 10))
+    t = (changes.mean(axis=1) - LEAST) / (changes.std(axis=1, ddof=1) / np.sqrt(10))
+    with pytest.raises(AssertionError):
+        super_uniform(stats.t.sf(t, 9))
 
 
 @pytest.mark.parametrize(("drop", "draws"), [(0.09, 40), (0.12, 22), (0.4, 10)])

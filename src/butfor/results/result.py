@@ -21,12 +21,14 @@ from butfor.inference.effects import Effects
 from butfor.inference.features import Features
 from butfor.inference.guarantees import check_alpha, check_rule
 from butfor.inference.holdout import GlobalEvidence
+from butfor.inference.irt import many_vary
 from butfor.inference.selection import Choice, Layers
 from butfor.inference.statistics import Evidence
 from butfor.results.notes import notes_of
 from butfor.results.record import CheckRecord, ImportanceRecord, RunRecord, TableInputs, plain
 from butfor.results.where import Located
 from butfor.results.words import FAULTS, NO_VARIATION, Guarantee, Note, guarantee, no_nearest
+from butfor.settings import too_few_inputs
 from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, ReachWarning, Subset, warn_user, whole
 
 if TYPE_CHECKING:
@@ -42,22 +44,17 @@ NO_SETS = (
     "this run has not looked for what is enough: it needs a decision (a classifier, or decide=), and reference data "
     "of a table, or enough=0.9 for images and texts"
 )
-LEAST_INPUTS = 10  # so many inputs, at least, and what leaves the family hardly depends on any one of them
 
 
-def drops_unvarying(rule: str, family: str, inputs: int) -> bool:
-    """Return True if hypotheses that never vary leave the family before the selection."""
-    return rule == "bh" and family == "run" and inputs >= LEAST_INPUTS
+def drops_unvarying(rule: str, family: str) -> bool:
+    """Return True if hypotheses that never vary may leave the family: other rules hold under any dependence."""
+    return rule == "bh" and family == "run"
 
 
-def family_members(evidence: Evidence, rule: str, family: str, inputs: int) -> Bools:
-    """Return what the rule is applied to (H,): hypotheses with evidence and, for BH over many inputs, variation.
-
-    Dropping what does not vary needs independence (METHODS 6), and within one input there is none: under
-    f = 1[max x > c] one large feature keeps the others from varying, and BH over what is left gave false discoveries in
-    36 % of single inputs at alpha 0.1. The other rules promise their level under any dependence, so they never drop.
-    """
-    return evidence.varied & evidence.drawable if drops_unvarying(rule, family, inputs) else evidence.drawable
+def family_members(evidence: Evidence, rule: str, family: str, input_of: Ints) -> Bools:
+    """Return what the rule is applied to (H,): hypotheses with evidence and, for BH over many inputs, variation."""
+    varied = evidence.varied & evidence.drawable
+    return varied if drops_unvarying(rule, family) and many_vary(varied, input_of) else evidence.drawable
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +325,7 @@ class Result:
             self.alpha,
             filtered=self.unchanging > 0,
             layered=self.hypotheses.layers is not None,
-            few_inputs=len(self.input_names) < LEAST_INPUTS,
+            few_inputs=too_few_inputs(len(self.input_names), self.hypotheses.size),
             doubted=() if calibrated is None else names[~calibrated & ~wrong].tolist(),
             not_following=[(names[k], self.record.columns[told_by[k]]) for k in np.flatnonzero(wrong)],
             check_failed=check_failed,
@@ -338,7 +335,12 @@ class Result:
     @property
     def tested(self) -> Bools:
         """False where a hypothesis left the family before the selection (METHODS 6, zero variation)."""
-        return family_members(self.evidence, self.rule, self.family, self.n_inputs)
+        return self._members(self.rule, self.family)
+
+    def _members(self, rule: str, family: str) -> Bools:
+        if self.is_global and drops_unvarying(rule, family):  # each subset stands for all inputs
+            return self.evidence.varied & self.evidence.drawable
+        return family_members(self.evidence, rule, family, self.input_of)
 
     @property
     def unchanging(self) -> int:
@@ -634,7 +636,7 @@ class Result:
 
     def _choose(self, alpha: float, rule: str, family: Family, *, withhold: bool = True) -> Bools:
         """Return what is chosen (H,); with `withhold` what the check rejects counts as p = 1, which keeps p valid."""
-        tested = family_members(self.evidence, rule, family, self.n_inputs)
+        tested = self._members(rule, family)
         weighed = np.where(self.rejected & withhold, 1.0, self.evidence.scaled)
         return self._choice_for(alpha, rule, family).chosen(weighed, tested)
 

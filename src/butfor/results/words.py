@@ -623,9 +623,9 @@ REFUSALS: dict[str, Sentence] = {  # why nothing is controlled
         "true OSFT made a false discovery in 90 to 100 % of runs); use target='predicted'"
     ),
     "tied-labels": (
-        "the labels of one input are not independent, and the family has fewer than 10 inputs (with every null true "
-        "and one input few-shot made a false discovery in 10 to 39 % of runs at alpha 0.1); use 10 inputs or more, or "
-        "test='sequential'"
+        "the labels of one input are not independent, and the family has fewer than 10 inputs, or fewer than 20 with "
+        "more than 20 subsets each (with every null true few-shot then made a false discovery in 10 to 39 % of runs at "
+        "alpha 0.1); use more inputs, or test='sequential'"
     ),
 }
 CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise

@@ -23,6 +23,7 @@ from butfor.inference.holdout import (
     pass_sums,
     rises,
 )
+from butfor.inference.irt import few_vary
 from butfor.inference.statistics import Rounding, tail_statistic
 from butfor.run.tests import Outcomes
 from butfor.streams import stream
@@ -62,6 +63,7 @@ def randomise(
     size = len(hypotheses.subset_names)
     classes = np.zeros((len(hypotheses.items), size), np.int64)
     p, varied, statistic, difference = np.ones(size), np.zeros(size, bool), np.zeros(size), np.zeros(size)
+    alive = np.zeros(len(hypotheses.items), bool)  # inputs of which anything varied
     for subset, parts in _by_subset(hypotheses, evaluator, draws):
         sums, slack = np.zeros(passes), 0.0
         for job, outputs in parts:
@@ -75,8 +77,9 @@ def randomise(
             statistic[subset] += float((wonder if measure.alternative == "two-sided" else values)[:, 0].sum())
             difference[subset] += float(gain(values, measure).sum()) / len(hypotheses.items)
             varied[subset] |= bool(moved.any())
+            alive[job.inputs] |= moved
         p[subset] = p_passes(sums, slack)
-    return GlobalEvidence(p, varied, statistic, difference, classes, draws, passes)
+    return GlobalEvidence(p, varied | few_vary(alive), statistic, difference, classes, draws, passes)
 
 
 def randomise_covariance(
@@ -97,6 +100,7 @@ def randomise_covariance(
     """
     size = len(hypotheses.subset_names)
     p, varied, statistic, difference = np.ones(size), np.zeros(size, bool), np.zeros(size), np.zeros(size)
+    alive = np.zeros(len(hypotheses.items), bool)  # inputs of which anything varied
     for subset, parts in _by_subset(hypotheses, evaluator, draws):
         predicted: list[Floats] = []
         for job, outputs in parts:
@@ -108,11 +112,12 @@ def randomise_covariance(
         gaps = covariance_gaps(versions, score, partial(rest, subset))
         moved = (gaps != 0).any(axis=1)
         varied[subset] = bool(moved.any())
+        alive |= moved
         sums = pass_sums(gaps[moved], passes, stream(hypotheses.seed, hypotheses.subsets[subset].key, "passes"))
         if not gated[subset] or rises(versions, score):
             p[subset] = p_passes(sums, measure.relative * float(np.abs(gaps).max(axis=1, initial=0).sum()))
     classes = np.zeros((len(hypotheses.items), size), np.int64)
-    return GlobalEvidence(p, varied, statistic, difference, classes, draws, passes)
+    return GlobalEvidence(p, varied | few_vary(alive), statistic, difference, classes, draws, passes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +128,7 @@ class Deviations:
     spread: Floats
     classes: Ints
     statistic: Floats  # (S,) observed sum
-    varied: Bools  # (S,) False: no draw of any input ever changed anything
+    varied: Bools  # (S,) False: no draw of any input ever changed anything, in a run where many inputs vary
 
 
 def deviations(
@@ -136,7 +141,7 @@ def deviations(
     known, drawn = ([], hypotheses.blocks) if outcomes is None else outcomes.split(hypotheses)
     count, size = len(hypotheses.items), len(hypotheses.subset_names)
     gains, spread, classes = np.zeros((count, size)), np.zeros((count, size)), np.zeros((count, size), np.int64)
-    statistic, varied = np.zeros(size), np.zeros(size, bool)
+    statistic, varied, alive = np.zeros(size), np.zeros(size, bool), np.zeros(count, bool)
     parts = ((job, outputs, None) for job, outputs in subset_parts(hypotheses, evaluator, draws, drawn))
     for job, outputs, share in chain([] if outcomes is None else _listed(hypotheses, outcomes, known), parts):
         inputs, subset = job.inputs, subset_of_block(hypotheses, job.block)
@@ -150,8 +155,10 @@ def deviations(
             gains[inputs, subset] = measure.sign * mean
             spread[inputs, subset] = (share * (gaps - mean[:, None]) ** 2).sum(axis=1)
         statistic[subset] += float(values[:, 0].sum())
-        varied[subset] |= bool((values != values[:, :1]).any())
-    return Deviations(gains, spread, classes, statistic, varied)
+        moved = (values != values[:, :1]).any(axis=1)
+        varied[subset] |= bool(moved.any())
+        alive[inputs] |= moved
+    return Deviations(gains, spread, classes, statistic, varied | few_vary(alive))
 
 
 def _listed(

@@ -196,9 +196,9 @@ def _drawn(
         evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left)
         return evidence, choice, interrupted
     if test.early_stop:
-        drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
+        input_of = hypotheses.input_of if drops_unvarying(settings.rule, settings.family) else None
         rejected = meter.set_chosen_rows
-        drawn = early_stop(rest, evaluator, spec, draws, test.delta, choose, rejected, sure, drops=drops)
+        drawn = early_stop(rest, evaluator, spec, draws, test.delta, choose, rejected, sure, input_of=input_of)
         return drawn, choice, False
     return irt(rest, evaluator, spec, draws, sure), choice, False
 
@@ -208,7 +208,7 @@ def chosen_by(hypotheses: Hypotheses, settings: Settings, done: Performed) -> Bo
 
 
 def _members(evidence: Evidence, settings: Settings, hypotheses: Hypotheses) -> Bools:
-    return family_members(evidence, settings.rule, settings.family, len(hypotheses.input_names))
+    return family_members(evidence, settings.rule, settings.family, hypotheses.input_of)
 
 
 def estimated(
@@ -484,10 +484,10 @@ def early_stop(
     set_chosen: Callable[[Bools], None],  # given what is rejected so far
     known: Iterable[PartialEvidence] = (),
     *,
-    drops: bool = False,
+    input_of: Ints | None = None,  # (H,) where what never varies may leave the family
 ) -> Evidence:
     """Return the evidence of `EarlyStop`, from the draws of the fixed-K run with the same seed."""
-    state = EarlyStop(hypotheses.size, draws, delta, gather("p", hypotheses.size, 0, known), drops, choose)
+    state = EarlyStop(hypotheses.size, draws, delta, gather("p", hypotheses.size, 0, known), input_of, choose)
     total = spec.center + draws  # the pilot draws stand first in the stream, as they do in the fixed-K run
     pilots = _span_jobs(hypotheses, np.ones(hypotheses.size, bool), (0, spec.center), total)
     counts_of = _counting(exceedances, spec, _pilot_centre(hypotheses, evaluator, spec, pilots))

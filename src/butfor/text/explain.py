@@ -214,7 +214,8 @@ def explain(
     info = info_of(sampler)
     zooms = isinstance(units, ProposesTree) or (isinstance(units, str) and units == "zoom")
     dear = info.dear and not info.listed and not zooms
-    settings = Settings.of(keywords, test=default_test(len(given), family, dear))
+    words = len(" ".join(text for text in given.sources if isinstance(text, str)).split()) // max(len(given), 1)
+    settings = Settings.of(keywords, test=default_test(len(given), family, dear, words if units == "word" else 1))
     check_aligned(settings.y, texts)
     check_aligned(settings.groups, texts, "groups")
     together = method(sampler, "together") is not None

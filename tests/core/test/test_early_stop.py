@@ -350,7 +350,7 @@ def test_listed_subsets_do_not_lead_early_stopping_astray(delta):
 
 def test_listed_hypotheses_keep_their_draws_and_p_values():
     listed = PartialEvidence(np.array([0]), np.array([0.02]), np.ones(1), np.zeros(1, int), draws=5)
-    stop = early_stop.EarlyStop(3, 40, 0.01, gather("p", 3, 0, [listed]), False, lambda p, family: family & (p <= 0.1))
+    stop = early_stop.EarlyStop(3, 40, 0.01, gather("p", 3, 0, [listed]), None, lambda p, family: family & (p <= 0.1))
     rows = np.array([1, 2])
     stop.count(rows, np.array([0, 9]), np.array([True, True]), np.zeros(2), np.zeros(2, int))
     stop.narrow(np.array([False, True, True]), stop.next_draws())

@@ -75,13 +75,13 @@ def test_a_drop_of_zero_is_not_turned():
 
 
 def test_the_error_of_stopping_early_is_shared_by_both_sides_of_all_looks_but_the_last():
-    stop = EarlyStop(3, 40, 0.06, gather("p", 3, 0, []), False, lambda p, family: family & (p <= 0.1))
+    stop = EarlyStop(3, 40, 0.06, gather("p", 3, 0, []), None, lambda p, family: family & (p <= 0.1))
     assert stop.steps.tolist() == [16, 20, 24, 29, 35, 40]
     assert stop.tail == pytest.approx(0.06 / (2 * 3 * 5))
 
 
 def test_whoever_is_undecided_is_drawn_for_and_nobody_else():
-    stop = EarlyStop(3, 40, 0.0, gather("p", 3, 0, []), False, lambda p, family: family & (p <= 0.5))
+    stop = EarlyStop(3, 40, 0.0, gather("p", 3, 0, []), None, lambda p, family: family & (p <= 0.5))
     rows, nothing = np.arange(3), np.zeros(3)
     assert stop.rejected_and_wanted()[1].all()  # nobody was looked at
     stop.count(rows, np.array([0, 16, 10]), np.ones(3, bool), nothing, nothing.astype(int))
