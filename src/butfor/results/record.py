@@ -198,7 +198,14 @@ def read(kind: Any, value: Any, name: str) -> Any:
     elif origin in (dict, Mapping) and isinstance(value, dict):
         return {key: read(args[1], one, name) for key, one in value.items()}
     elif isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
-        return kind(**_read_fields(kind, value, f"{name}." if name else ""))
+        hints, inside = _hints(kind), f"{name}." if name else ""
+        for one in fields(kind):
+            if one.name not in value and one.default is one.default_factory is MISSING:
+                raise ValueError(f"its {inside}{one.name} is missing")
+        for key in value:
+            if key not in hints:
+                raise ValueError(f"its {inside}{short(key)} is not known here")
+        return kind(**{key: read(hints[key], part, f"{inside}{key}") for key, part in value.items()})
     elif kind in (None, types.NoneType):
         if value is None:
             return None
@@ -208,17 +215,6 @@ def read(kind: Any, value: Any, name: str) -> Any:
     elif type(value) is kind:
         return value
     raise ValueError(f"its {name} is {short(value)}")
-
-
-def _read_fields(kind: type, value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    hints = _hints(kind)
-    for one in fields(kind):
-        if one.name not in value and one.default is one.default_factory is MISSING:
-            raise ValueError(f"its {name}{one.name} is missing")
-    for key in value:
-        if key not in hints:
-            raise ValueError(f"its {name}{short(key)} is not known here")
-    return {key: read(hints[key], one, f"{name}{key}") for key, one in value.items()}
 
 
 _hints = cache(partial(get_type_hints, include_extras=True))

@@ -29,7 +29,7 @@ from butfor.results.record import CheckRecord, ImportanceRecord, RunRecord, Tabl
 from butfor.results.where import Located
 from butfor.results.words import FAULTS, NO_VARIATION, Guarantee, Note, guarantee, no_nearest
 from butfor.settings import too_few_inputs
-from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, ReachWarning, Subset, warn_user, whole
+from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, ReachWarning, warn_user, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -895,6 +895,12 @@ def importance_result(
 ) -> Result:
     """Return the result of the global question: every subset of `hypotheses` once, on one pseudo-input."""
     count, name = len(evidence.p), "all inputs"
+    alone = {int(subset.index[0]): j for j, subset in enumerate(hypotheses.subsets) if len(subset.index) == 1}
+    parent = np.full(count, -1)
+    for j, subset in enumerate(hypotheses.subsets):
+        if len(subset.index) > 1:
+            parent[[alone[column] for column in subset.index.tolist() if column in alone]] = j
+    groups = np.isin(np.arange(count), parent)  # of columns: resolution 0; columns: 1; none: no column is in a group
     pseudo = TableItems(np.full((1, len(record.columns)), np.nan))
     tested = table_hypotheses(pseudo, (name,), hypotheses.subsets, hypotheses.sampler, record.seed)
     result = Result(
@@ -921,23 +927,13 @@ def importance_result(
         rule=rule,
         family="run",
         rows=0,
-        hypotheses=replace(tested, layers=_group_layers(hypotheses.subsets)),
+        hypotheses=replace(tested, layers=Layers((~groups).astype(np.int64), parent) if groups.any() else None),
         outputs=np.zeros((1, 0)),
         record=record,
         difference=evidence.difference,
         check=check,
     )
     return replace(result, chosen=result._choose(alpha, rule, "run"))
-
-
-def _group_layers(subsets: Sequence[Subset]) -> Layers | None:
-    """Return groups of columns as resolution 0 and columns as resolution 1; None where no column is in a group too."""
-    alone = {int(subset.index[0]): j for j, subset in enumerate(subsets) if len(subset.index) == 1}
-    parent = np.full(len(subsets), -1)
-    for j, subset in enumerate(subsets):
-        if len(subset.index) > 1:
-            parent[[alone[column] for column in subset.index.tolist() if column in alone]] = j
-    return Layers((~np.isin(np.arange(len(parent)), parent)).astype(np.int64), parent) if (parent >= 0).any() else None
 
 
 def columns(result: Result) -> dict[str, Array]:

@@ -231,7 +231,12 @@ def answer(result: Result) -> list[Answer]:
         first = [_line_of("says", str(first[0])), *(_line_of("moves", line) for line in located)]
     last = [] if result.control is None else [_line_of("control", str(result.control))]
     last.append(_line_of("promise", promise_line(result)))
-    notes = telling_notes(result)
+    # that inputs look picked is said beside what is unusual
+    notes = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]
+    notes += [caveat for caveat in result.guarantee.caveats if caveat.code in DOUBTS]
+    notes += [note for note in result.notes if note.code in OF_GIVEN]
+    if not result.chosen.any():  # the limit that decided this
+        notes += [note for note in result.notes if note.code in BINDING and _binds(result, note)][:1]
     room = min(MOST_NOTES, MOST_ANSWERED - len(first) - len(last))
     return [*first, *(_line_of("note", note.line) for note in notes[: max(room, 0)]), *last]
 
@@ -623,15 +628,6 @@ def doubtful(result: Result) -> Bools:
 def trivial(result: Result) -> Bools:
     """Return which effects (H,) are too small to be shown as a finding."""
     return np.asarray(np.nan_to_num(np.abs(result.effects.effect), nan=np.inf) < TRIVIAL * spread(result))
-
-
-def telling_notes(result: Result) -> list[Note]:
-    """Return the notes that change what may be concluded: warnings, and the limits where they decided the outcome."""
-    shown = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]  # as unusual has
-    shown += [caveat for caveat in result.guarantee.caveats if caveat.code in DOUBTS]
-    shown += [note for note in result.notes if note.code in OF_GIVEN]
-    limits = [note for note in result.notes if note.code in BINDING and _binds(result, note)]
-    return shown if result.chosen.any() else [*shown, *limits[:1]]
 
 
 def _binds(result: Result, note: Note) -> bool:
