@@ -211,8 +211,8 @@ def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0
         except (TypeError, LookupError) as error:
             raise InputError(f"reference must be a list of images, got {type(reference).__name__}") from error
         check_image(first)
-    if own is not None:
-        if not isinstance(own, int | float) or not 0 <= own <= 1 or (reference is None and own != 1):
-            raise InputError(f"own must be a share from 0 to 1, beside a reference, got own={own!r}")
-        own = float(own)
-    return Donor(reference, float(spread), own)
+    if own is None:
+        return Donor(reference, float(spread))
+    if not isinstance(own, int | float) or not 0 <= own <= 1 or (reference is None and own != 1):
+        raise InputError(f"own must be a share from 0 to 1, beside a reference, got own={own!r}")
+    return Donor(reference, float(spread), float(own))
