@@ -404,11 +404,14 @@ def _enough(result: Result) -> Answer | None:
         head = "" if kept else "no set of up to four; closest: "
         items = [(" + ".join(first.columns), words), *((f"or {' + '.join(one.columns)}", "") for one in others)]
         return _listing("enough", head, items)
-    left, items = [{one.columns for one in kept} for kept in by_input], []
+    left, items = (
+        [[one.columns for one in kept] for kept in by_input],
+        [],
+    )  # no sets: their order changes with the process
     while count := Counter(columns for kept in left for columns in kept if columns):
         columns, number = max(count.items(), key=lambda one: (one[1], -len(one[0])))
         items.append((" + ".join(columns), f" for {number:,}{'' if items else f' of {total:,}'}"))
-        left = [set() if columns in kept else kept for kept in left]
+        left = [[] if columns in kept else kept for kept in left]
     anyway = sum(not one.columns for kept in by_input for one in kept)
     none = sum(not kept for kept in by_input)
     tail = f"; no set for {none:,}" * bool(none)
