@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from os import PathLike
@@ -284,7 +284,7 @@ def _prompts(given: Any) -> tuple[tuple[str, ...], tuple[Prompt, ...]]:
 def _given_answers(answer: Any, count: int) -> list[str] | None:
     if answer is None:
         return None
-    answers = [answer] * count if isinstance(answer, str) else list(answer)
+    answers = [answer] * count if isinstance(answer, str) else list(answer) if isinstance(answer, Iterable) else []
     if len(answers) != count or not all(isinstance(one, str) and one for one in answers):
         raise InputError(f"answer must be a text for each of {count} prompts, got {len(answers)}: {str(answer)[:60]}")
     return answers

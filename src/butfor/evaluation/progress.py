@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from butfor.types import Bools
+from butfor.types import Bools, InputError
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ def silent(_: Progress) -> None:
 @contextmanager
 def reporting(progress: bool | Report | None) -> Iterator[Report]:
     """Give the callback to call: the user's, a bar for True, nothing for None or False."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise InputError(f"progress must be True, False or a function of what is done, got {progress!r:.60}")
     if callable(progress):
         yield progress
     elif progress:

@@ -88,9 +88,17 @@ def check_alpha(alpha: object) -> float:
     return between("alpha", alpha, "0.1 is a common choice")
 
 
+def numbers(name: str, values: ArrayLike) -> Floats:
+    """Return values as an array of numbers; text is none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of numbers, got {values!r:.60}") from None
+
+
 def check_p(p: ArrayLike) -> Floats:
     """Return p-values (n,), which must lie between 0 and 1."""
-    p = np.asarray(p, dtype=np.float64)
+    p = numbers("p", p)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
         raise InputError("p must be a one-dimensional array of numbers between 0 and 1; drop NaN first")
     return p

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict_e_values, weighted_bh, weighted_p
-from butfor.inference.guarantees import check_alpha, check_p
+from butfor.inference.guarantees import check_alpha, check_p, numbers
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints
 
@@ -116,7 +116,7 @@ def knockoff_plus(z: ArrayLike, alpha: float, beyond: float = 0.0) -> Bools:
     >>> knockoff_plus([5, 4, 3, 2, -1], alpha=0.25)
     array([ True,  True,  True,  True, False])
     """
-    z = np.asarray(z, dtype=np.float64)
+    z = numbers("z", z)
     check_alpha(alpha)
     if np.isnan(z).any():
         raise InputError("knockoff_plus got NaN among the z; drop those hypotheses first")
@@ -134,7 +134,7 @@ def seqstep(w: ArrayLike, alpha: float, draws: int, beyond: float = 0.0) -> Bool
     >>> seqstep([5, 4, -1], alpha=0.1, draws=10)
     array([ True,  True, False])
     """
-    w = np.asarray(w, dtype=np.float64)
+    w = numbers("w", w)
     check_alpha(alpha)
     if np.isnan(w).any() or draws < 1:
         raise InputError(f"seqstep needs numbers and draws of at least 1, got draws={draws}; drop NaN first")
@@ -170,7 +170,7 @@ def e_bh(e: ArrayLike, alpha: float) -> Bools:
     >>> e_bh([100.0, 1.0, 30.0], alpha=0.1)
     array([ True, False,  True])
     """
-    e = np.asarray(e, dtype=np.float64)
+    e = numbers("e", e)
     check_alpha(alpha)
     if e.ndim != 1 or not (e >= 0).all():
         raise InputError("e must be a one-dimensional array of numbers that are not negative; drop NaN first")
@@ -235,7 +235,7 @@ def adaptive_strict(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: Ar
 
 
 def _p_matrix(p_matrix: ArrayLike, alpha: float, groups: ArrayLike | None) -> tuple[Floats, Ints | None]:
-    p = np.asarray(p_matrix, dtype=np.float64)
+    p = numbers("p_matrix", p_matrix)
     check_alpha(alpha)
     if p.ndim != 2 or not ((p >= 0) & (p <= 1) | np.isnan(p)).all():
         raise InputError(
