@@ -143,7 +143,7 @@ def test_drawing_ends_where_nothing_more_could_be_chosen(monkeypatch):
     """With 60 draws no p-value is below 2 / 62: spans of the finer resolutions are too few to be chosen together."""
     early, _ = text_run(3, inputs=4, draws=60, h=2)
     stops = tests.Stopping
-    monkeypatch.setattr(tests, "Stopping", lambda *args: replace(stops(*args), at_best=None))
+    monkeypatch.setattr(tests, "Stopping", lambda **known: replace(stops(**known), at_best=None))
     late, _ = text_run(3, inputs=4, draws=60, h=2)
     assert early.chosen.any()
     assert (early.chosen == late.chosen).all()
