@@ -206,7 +206,7 @@ def test_patterns_are_near_zero_on_suppressors(monkeypatch):
     cell = truth.Cell("two", 0, rows[:4], lambda x: x[:, 0] - x[:, 1], None, None, usual=rows)
     np.testing.assert_allclose(abs(truth.gradients(cell)), 1.0, atol=1e-6)
     monkeypatch.setattr(
-        truth, "lime_weights", lambda one: np.tile([1.0, -1.0] * rows.std(axis=0), (len(one.inputs), 1))
+        truth, "lime_weights", lambda one, _: np.tile([1.0, -1.0] * rows.std(axis=0), (len(one.inputs), 1))
     )
     pattern = truth.pattern_local(cell)
     assert abs(pattern[:, 1]).max() < 0.3 * abs(pattern[:, 0]).min()
