@@ -178,10 +178,10 @@ def procedure(test: object, draws: object = None) -> Procedure:
                 f"test='osft' takes one draw, got draws={draws!r}; use test='few-shot' or 'sequential' for more"
             )
         return made
-    asked = replace(made, draws=draws)  # type: ignore[arg-type]  # refuses what is no number of draws
-    if made.draws not in (None, asked.draws):
-        raise InputError(f"draws={asked.draws} but the test has draws={made.draws}; give it once")
-    return asked
+    wanted = replace(made, draws=draws)  # type: ignore[arg-type]  # refuses what is no number of draws
+    if made.draws not in (None, wanted.draws):
+        raise InputError(f"draws={wanted.draws} but the test has draws={made.draws}; give it once")
+    return wanted
 
 
 FEW_INPUTS, MANY_SUBSETS = 10, 20

@@ -16,15 +16,13 @@ def explain(rows=ROWS, reference=REFERENCE, **options):
 
 
 @pytest.mark.parametrize("scale", [1e155, 1e200, 1e-200, [1, 1e200, 1], [1, 1, 1e-160]])
-def test_columns_whose_squares_are_no_numbers(scale):
-    with pytest.raises(
-        butfor.InputError, match=r"column 'x[012]' of the .* whose squares cannot be computed; multiply"
-    ):
+def test_columns_whose_powers_are_no_numbers(scale):
+    with pytest.raises(butfor.InputError, match=r"column 'x[012]' of the .* whose powers cannot be computed; multiply"):
         explain(ROWS * scale, REFERENCE * scale)
 
 
 def test_columns_just_within():
-    assert explain(ROWS * 1e100, REFERENCE * 1e100).table.p.notna().all()
+    assert explain(ROWS * 1e68, REFERENCE * 1e68).table.p.notna().all()
     assert explain(ROWS * [1, 0, 1], REFERENCE * [1, 0, 1]).table.p.notna().all()
 
 

@@ -23,7 +23,7 @@ Kind = Literal["number", "flag", "category", "time"]
 KINDS = {"number": "numbers", "flag": "yes/no values", "category": "categories", "time": "times"}
 BY_CODE: dict[str, Kind] = {"f": "number", "i": "number", "u": "number", "b": "flag", "M": "time", "m": "time"}
 EXACT = 2**53  # whole numbers beyond it have no float64 of their own
-FARTHEST = 1e150  # the square of what is larger, or smaller than its inverse, is no number
+FARTHEST = 1e70  # fourth powers of what is larger, or smaller than its inverse, are no numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +323,7 @@ def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes 
     if (far := (largest > FARTHEST) | ((largest < 1 / FARTHEST) & (largest > 0))).any():
         worst = int(np.argmax(far))
         raise InputError(
-            f"column {names[worst]!r} of the {what} has values up to {largest[worst]:.3g}, whose squares cannot be "
+            f"column {names[worst]!r} of the {what} has values up to {largest[worst]:.3g}, whose powers cannot be "
             "computed; multiply it by a power of ten"
         )
     return table
@@ -352,8 +352,8 @@ def _from_frame(frame: pd.DataFrame, what: str, like: ColumnTypes) -> Table:
 def _from_array(data: object, what: str) -> Table:
     if isinstance(data, np.ma.MaskedArray) and data.mask.any():
         raise InputError(
-            f"the {what} is a masked array with {data.mask.sum()} masked values; give data.astype(float).filled(np.nan), "
-            "or a DataFrame: missing values are then redrawn as missing"
+            f"the {what} is a masked array with {data.mask.sum()} masked values; give "
+            "data.astype(float).filled(np.nan), or a DataFrame: missing values are then redrawn as missing"
         )
     with reworded(f"the {what} is not a rectangular table: ", ValueError):
         values = np.array(data, order="C")
