@@ -8,8 +8,8 @@ nor the proxies depend on the attribute: so the rate under another value is comp
 value, from as many draws. Both must be shown, an intersection-union test (Berger 1982): p = max of the two p-values.
 
 Where a' set alone, all else as it is, changes the decision, that is computed: the person is treated otherwise whatever
-redrawn proxies show, and leaves the family. With D such people, and V of R others accused wrongly, V / (D + R) <= V / R:
-Benjamini & Hochberg over the others holds the false discovery rate of theirs and of all who are accused.
+redrawn proxies show, and leaves the family. With D such people, and R others of whom V are accused wrongly,
+V / (D + R) <= V / R: Benjamini & Hochberg over the others holds their false discovery rate, and that of all accused.
 """
 
 from __future__ import annotations

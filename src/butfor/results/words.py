@@ -711,8 +711,8 @@ TREATMENT_NOTES: dict[str, Sentence] = {
         f"{'it' if len(values) == 1 else 'these'} nor for people who have {'it' if len(values) == 1 else 'them'}."
     ),
     "treatment-not-calibrated": lambda proxies, column: (
-        f"Draws of {listed(proxies)} do not follow {column} as rows of the reference do, so nobody is accused through them.\n"
-        "Declare fewer proxies, or give a sampler that you know to be right."
+        f"Draws of {listed(proxies)} do not follow {column} as rows of the reference do, so nobody is accused through "
+        "them.\nDeclare fewer proxies, or give a sampler that you know to be right."
     ),
     "treatment-by-value": lambda proxies, attribute: (
         f"{listed(proxies)} {'is' if len(proxies) == 1 else 'are'} drawn for each value of {attribute} by a fit on the "

@@ -80,9 +80,9 @@ def treatment(
     is plausible beside the legitimate columns: of people like that 1 % have it. Nothing is random there: the decision
     changes, and the person is accused whatever proxies are declared, or it does not.
     Proxies are redrawn as people with that value have them. A noisy proxy that is redrawn changes borderline decisions
-    of any model; so a person is accused through them only if the decision is otherwise in more than `level` of the draws under
-    another value *and* more often than under the person's value with the proxies redrawn as well. What is found is a
-    fact about the model, not about the law.
+    of any model; so a person is accused through them only if the decision is otherwise in more than `level` of the
+    draws under another value *and* more often than under the person's value with the proxies redrawn as well. What is
+    found is a fact about the model, not about the law.
 
     Parameters
     ----------
@@ -579,7 +579,7 @@ def _measured(
         labels = labels_of("groups", settings.groups, "row")
         code = {label: k for k, label in enumerate(dict.fromkeys(labels))}
         clusters = np.array([code[label] for label in labels])
-    accusation = accuse(p_of_people(rates.p), settings.alpha, 1 - ERROR, clusters, direct.any(axis=1))
+    accusation = accuse(p_of_people(rates.p), settings.alpha, 1 - ERROR, clusters, np.asarray(direct.any(axis=1)))
     of_person = np.nonzero(compared)[0]
     pairs_of = [np.flatnonzero(people.value_of[of_person] == v) for v in range(compared.shape[1])]
     return Treatment(
@@ -767,12 +767,12 @@ def _notes_on_rows(people: People, settings: Settings) -> list[Note]:
     return notes
 
 
-def _promise(
-    people: People, arms: Arms, settings: Settings, p: Floats, *, computed: bool, silent: bool
-) -> Guarantee:
+def _promise(people: People, arms: Arms, settings: Settings, p: Floats, *, computed: bool, silent: bool) -> Guarantee:
     family, again = f"the {int((~np.isnan(p)).sum()):,} people asked about", "the model decides as it did here"
     if silent and computed:
-        proven = "everybody named is named by a computation; the draws of the proxies are not calibrated and name nobody"
+        proven = (
+            "everybody named is named by a computation; the draws of the proxies are not calibrated and name nobody"
+        )
         return Guarantee("FDR", 0.0, family, again, proven)
     if silent:
         return Guarantee("nothing", settings.alpha, family, "the draws of the proxies are not calibrated", "")
