@@ -6,6 +6,7 @@ from scipy.stats import binom
 
 from benchmarks import treatment as study
 from benchmarks.treatment import bed, situation_test
+from butfor import treatment
 from butfor.inference import treatment as core
 from butfor.inference.decisions import FlipShare
 from butfor.inference.treatment import FlipContrast, accuse, p_of_people, p_otherwise
@@ -112,6 +113,50 @@ def test_rows_of_one_person_are_one_hypothesis():
     assert sum(false) <= binom.isf(1e-3, 400, 0.1)
 
 
+PLANTED = {"none": (0, 0), "direct only": (6, 0), "proxy only": (0, 12), "both": (6, 12)}
+
+
+def wrong_of(planted, *, apart=True, runs=2000):
+    """Share of accusations that are wrong, of all and of those that were not computed, and the power of these."""
+    rng, (direct, proxy) = np.random.default_rng(0), PLANTED[planted]
+    truth = np.arange(60) < direct + proxy
+    computed = np.arange(60) < direct
+    rates = []
+    for _ in range(runs):
+        p = np.where(truth, rng.random(60) * 0.004, rng.random(60))
+        p[computed] = 1e-11
+        accused = accuse(p, 0.1, computed=computed if apart else None).accused
+        assert accused[computed].all()
+        wrong, estimated = (accused & ~truth).sum(), (accused & ~computed).sum()
+        named = (accused & truth & ~computed).sum() / max(1, proxy)
+        rates.append((wrong / max(1, accused.sum()), wrong / max(1, estimated), named))
+    return np.array(rates).T
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_computed_and_estimated_together_are_seldom_wrong(planted):
+    every, estimated, power = wrong_of(planted)
+    for false in (every, estimated):
+        assert false.mean() <= 0.1 + 4 * false.std() / np.sqrt(false.size)
+    assert (every <= estimated).all()
+    if PLANTED[planted][1]:
+        assert power.mean() > 0.9
+
+
+def test_computed_cases_that_make_room_for_errors_are_caught():
+    """Planted fault: one family of both, in which what is computed pays for estimates that are wrong."""
+    false = wrong_of("direct only", apart=False)[1]
+    assert false.mean() > 0.1 + 4 * false.std() / np.sqrt(false.size)
+
+
+def test_rows_of_a_person_who_is_computed_leave_the_family():
+    p = np.array([1e-11, 0.9, 0.03, 0.9, 0.9])
+    computed = np.array([True, False, False, False, False])
+    made = accuse(p, 0.1, clusters=np.array([0, 0, 1, 2, 3]), computed=computed)
+    assert made.accused.tolist() == [True, False, True, False, False]  # .03 of three others: 3 * .03 <= .1
+    assert not accuse(np.where(computed, 0.9, p), 0.1).accused.any()
+
+
 def test_at_least_so_many_is_seldom_too_many():
     rng = np.random.default_rng(0)
     too_many = some = 0
@@ -141,6 +186,43 @@ def any_accused(pairs):
 @pytest.mark.parametrize("name", ["logistic", "boosting"])
 def test_nothing_planted_nobody_accused(name):
     assert any_accused(runs(12, 0, name)) <= binom.isf(1e-3, 12, 0.1)
+
+
+def planted_bed(planted, seed, people=200, reference=400):
+    """Women of branch 0 are treated otherwise by sex, of branch 1 by hours: rows, a reference, a model, the truth."""
+    rng, size = np.random.default_rng([seed, 31]), people + reference
+    woman, branch = rng.random(size) < 0.5, rng.integers(5, size=size)
+    hours = np.where(woman, -1.2, 1.2) + 0.6 * rng.normal(size=size)
+    rows = np.column_stack([woman, rng.normal(size=size), branch, hours])
+    by_sex, by_hours = (bool(count) for count in PLANTED[planted])
+
+    def model(rows):
+        sex, income, branch, hours = rows.T
+        return income - 2.0 * (by_sex * (sex == 1) * (branch == 0) + by_hours * (hours < 0) * (branch == 1))
+
+    known = np.isin(branch, np.flatnonzero([by_sex, by_hours])) & woman & (rows[:, 1] > 0) & (rows[:, 1] <= 2)
+    return rows[:people], rows[people:], model, (known & (model(rows) <= 0))[:people]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("planted", PLANTED)
+def test_the_attribute_a_proxy_both_and_none(planted):
+    every, estimated, found = [], [], []
+    for seed in range(10):
+        rows, reference, model, truth = planted_bed(planted, seed)
+        result = treatment(
+            model, rows, reference, attribute="x0", proxies=["x3"], decide=lambda score: score > 0, favourable=True,
+            seed=seed,
+        )  # fmt: skip
+        accused, direct = result.accused, result.rates.direct.any(axis=1)
+        assert (direct == (truth & (rows[:, 2] == 0))).all()  # computed: no error of either kind
+        assert accused[direct].all()
+        wrong = (accused & ~truth).sum()
+        every.append(wrong / max(1, accused.sum()))
+        estimated.append(wrong / max(1, (accused & ~direct).sum()))
+        found += accused[truth].tolist()
+    assert max(np.mean(every), np.mean(estimated)) <= 0.1
+    assert not found or np.mean(found) > 0.7
 
 
 @pytest.mark.slow

@@ -383,7 +383,7 @@ def test_columns_are_asked_for_by_name_and_only_of_tables(result):
     texts = butfor.text.explain(lambda some: [float("bad" in x) for x in some], ["a bad film"], _worse, effects=None)
     group = next(name for name in result.subset_names if name != "all columns" and len(result.columns_of(name)) > 1)
     for name, given in (("dependence", ()), ("draws", ("case 0",))):
-        with pytest.raises(InputError, match="unknown subset 'weight'; this result has "):
+        with pytest.raises(InputError, match="unknown subset 'weight'; subsets are "):
             getattr(result.plot, name)(*given, "weight")
         with pytest.raises(InputError, match=f"^'{group}' is a group of . columns; name one of them: "):
             getattr(result.plot, name)(*given, group)

@@ -112,6 +112,79 @@ def test_the_answer_has_at_most_ten_lines(through_hours):
     assert json.loads(through_hours.to_json())["summary"] == lines
 
 
+def by_both(rows):
+    """Women of branch a need more; in branch b hours tell who does."""
+    return by_sex(rows) + 1.5 * np.where(rows.branch == "b", rows.hours, 0.0)
+
+
+@pytest.mark.parametrize("proxies", [["hours"], ["branch"], ["income", "debt"], ["hours", "branch", "income", "debt"]])
+def test_declared_proxies_hide_nobody_who_is_decided_otherwise_by_the_attribute_alone(proxies):
+    alone = treatment(by_sex, X, REFERENCE, **ASKED)
+    assert alone.accused.sum() >= 2
+    result = treatment(by_sex, X, REFERENCE, **ASKED, proxies=proxies)
+    direct = result.rates.direct.any(axis=1)
+    assert (result.accused >= direct).all()
+    assert (direct >= alone.accused).all()  # more values are plausible beside fewer columns
+    lines, count = result.lines(), int(direct.sum())
+    assert lines[2].startswith(f"By sex alone (computed): {count} of {result.compared.sum()}. Together with ")
+    assert max(map(len, lines)) <= 110
+    assert len(lines) <= 10
+    assert result.bound(direct) == count
+    assert "over the others by themselves, and so over all" in str(result.guarantee)
+
+
+def test_what_is_computed_is_told_apart_from_what_is_estimated(through_hours, tmp_path):
+    result = treatment(by_both, X, REFERENCE, **PROXY)
+    table, direct = result.table, result.rates.direct.any(axis=1)
+    both = int((result.accused & ~direct).sum())
+    assert (table.direct == direct).all()
+    assert direct.sum() > 2 < both
+    assert set(X.branch[direct]) == {"a"}
+    assert set(X.branch[result.accused & ~direct]) == {"b"}
+    lines = result.lines()
+    assert f"{direct.sum()} of {result.compared.sum()}. Together with hours (estimated): {both} more." in lines[2]
+    assert "none computed is wrong; on average at most 10 % of the others named" in lines[-2]
+    page = result.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert lines[2].replace(" %", "\u00a0%") in page
+    assert page.count('data-label="alone">yes') == direct.sum()
+    lines = through_hours.lines()
+    assert "By sex alone (computed): 0 of " in lines[2]
+    assert f"Together with hours (estimated): {through_hours.accused.sum()}." in lines[2]
+
+
+def test_of_nobody_accused_both_counts_are_shown():
+    lines = treatment(lambda rows: rows.income - rows.debt, X, REFERENCE, **PROXY).lines()
+    assert re.match(r"By sex alone \(computed\): 0 of \d+\. Together with hours \(estimated\): none shown\.", lines[2])
+
+
+def test_a_value_that_is_rare_is_set_all_the_same():
+    """Where too few have it for the proxies to be redrawn, the attribute alone can be set: plausible is 1 %."""
+    reference = REFERENCE.copy()
+    reference.iloc[:8, 0] = "x"
+    model = lambda rows: rows.income - rows.debt + 9.0 * (rows.sex == "x")  # noqa: E731
+    result = treatment(model, X, reference, **PROXY)
+    alone = treatment(model, X, reference, **ASKED)
+    assert alone.accused.sum() > 5
+    assert (result.accused >= alone.accused).all()
+    table = result.table[alone.accused]
+    assert (table.other == "x").all()
+    assert table.flip.isna().all()
+    assert table.asked.all()
+
+
+def test_a_value_that_is_plausible_beside_the_proxies_is_asked_about_with_them():
+    """Few wear it, and all of those are told by hours: without these it is not plausible, and is set all the same."""
+    rng = np.random.default_rng(0)
+    rows, reference = X.copy(), people(4000, rng)
+    few = rng.random(4000) < 0.008
+    reference.loc[few, "sex"], reference.loc[few, "hours"] = "x", 9.0
+    rows.iloc[:40, 3] = 9.0
+    model = lambda rows: rows.income - rows.debt + 9.0 * (rows.sex == "x")  # noqa: E731
+    alone = treatment(model, rows, reference, **ASKED)
+    assert alone.accused.sum() > 5
+    assert (treatment(model, rows, reference, **PROXY).accused >= alone.accused).all()
+
+
 def test_a_legitimate_column_is_never_a_proxy():
     result = treatment(by_hours, X, REFERENCE, **ASKED, legitimate=["income", "debt", "branch"])
     assert not result.accused.any()
@@ -302,6 +375,13 @@ def test_draws_that_are_not_calibrated_accuse_nobody(monkeypatch):
     assert "Promise: none" in result.summary()
     note = next(note for note in result.notes if note.code == "treatment-not-calibrated")
     assert "do not follow income" in str(note)
+    result = treatment(by_sex, X, REFERENCE, **PROXY)  # what is computed needs no draws
+    direct = result.rates.direct.any(axis=1)
+    assert direct.sum() > 2
+    assert (result.accused == direct).all()
+    assert (result.guarantee.controls, result.guarantee.level) == ("FDR", 0)
+    assert "Together with hours (estimated): cannot be shown." in result.summary()
+    assert "Promise: by sex alone nobody is named wrongly; the draws" in result.summary()
 
 
 def test_people_of_the_reference_are_said_to_be():

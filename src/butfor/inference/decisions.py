@@ -284,19 +284,25 @@ class Forecasts:
         return off
 
 
-def decision_chances(decision: Decision, outputs: Floats, mass: Floats | None) -> list[tuple[object, Floats]]:
+def decision_chances(
+    decision: Decision, outputs: Floats, mass: Floats | None, *, again: bool = False
+) -> list[tuple[object, Floats]]:
     """Return each decision with its share of the draws, of even and of odd draws apart (n, 2).
 
-    Of a listed support both are the share of its mass (n, draws).
+    Of a listed support both are the share of its mass (n, draws), without the first where that is the observed value
+    `again`: a forecast of a row must not know the row, or sorting by it sorts by what came true.
     """
     made = decision(outputs)[:, 1:]
+    if mass is not None and again and mass.shape[1] > 1:
+        made, mass = made[:, 1:], mass[:, 1:]
     chances: list[tuple[object, Floats]] = []
     for value in np.unique(made).tolist():
         had = made == value
         if mass is None:
             halves = np.stack([had[:, ::2].mean(axis=1), had[:, 1::2].mean(axis=1)], axis=1)
         else:
-            halves = np.repeat(((had * mass).sum(axis=1) / mass.sum(axis=1))[:, None], 2, axis=1)
+            share = ((had * mass).sum(axis=1) / mass.sum(axis=1)).round(9)  # equal ones are tied
+            halves = np.repeat(share[:, None], 2, axis=1)
         chances.append((value, halves))
     return chances
 
@@ -305,7 +311,8 @@ def forecast_gap(chance: Floats, true: Bools, at: Floats, weights: Floats | None
     """Return how much more often than their chance (n, 2) rows came true, in the bin that each chance `at` (k,) is in.
 
     Bins are made by one half of the draws and judged by the other: a chance that is high is partly high by luck. Rows
-    count by their `weights` (n,).
+    count by their `weights` (n,). Of chances that are exact (both halves alike) there is no luck, and equal ones stay
+    together: among them rows stand in their order, which may be that of what came true.
 
     >>> chances, true = np.full((100, 2), 0.5), np.arange(100) % 5 > 0
     >>> forecast_gap(chances, true, np.array([0.5])).round(2)
@@ -314,7 +321,13 @@ def forecast_gap(chance: Floats, true: Bools, at: Floats, weights: Floats | None
     array([0.])
     """
     by, judged = chance.T
-    bins = np.array_split(np.argsort(by, kind="stable"), int(np.clip(len(by) // BIN_ROWS, 1, MOST_BINS)))
+    order = np.argsort(by, kind="stable")
+    bins = np.array_split(order, int(np.clip(len(by) // BIN_ROWS, 1, MOST_BINS)))
+    if np.array_equal(by, judged):
+        starts = [0]
+        for start in np.searchsorted(by[order], [by[after[0]] for after in bins[1:]]).tolist():
+            starts += [start] * (start - starts[-1] >= BIN_ROWS // 2)
+        bins = np.split(order, starts[1:])
     edges = [(by[before[-1]] + by[after[0]]) / 2 for before, after in pairwise(bins)]
     gaps = [true[members] - judged[members] for members in bins]
     shares = [np.ones(len(members)) if weights is None else weights[members] for members in bins]

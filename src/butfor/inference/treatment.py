@@ -6,6 +6,10 @@
 Z are the proxies. Redrawing a noisy proxy flips the decision of people near the threshold even where neither the model
 nor the proxies depend on the attribute: so the rate under another value is compared with the rate under the person's
 value, from as many draws. Both must be shown, an intersection-union test (Berger 1982): p = max of the two p-values.
+
+Where a' set alone, all else as it is, changes the decision, that is computed: the person is treated otherwise whatever
+redrawn proxies show, and leaves the family. With D such people, and R others of whom V are accused wrongly,
+V / (D + R) <= V / R: Benjamini & Hochberg over the others holds their false discovery rate, and that of all accused.
 """
 
 from __future__ import annotations
@@ -95,11 +99,14 @@ class Accusation(NamedTuple):
     at_least: Callable[[Ints], int]  # of some rows: so many people of them at least are treated otherwise
 
 
-def accuse(p: Floats, alpha: float, confidence: float = 0.95, clusters: Ints | None = None) -> Accusation:
+def accuse(
+    p: Floats, alpha: float, confidence: float = 0.95, clusters: Ints | None = None, computed: Bools | None = None
+) -> Accusation:
     """Return who is treated otherwise, the false discovery rate over people at most `alpha` (Benjamini & Hochberg).
 
     Rows of one cluster (`clusters`, (n,)) are one person, who is accused if any of them is (Bonferroni over them). How
     many are treated otherwise at least is known for any rows, picked after looking, by closed testing (METHODS 10).
+    `computed` (n,) are known to be, without error: they are accused, and the rate holds over the others by themselves.
 
     >>> made = accuse(np.array([0.001, 0.6, np.nan, 0.002]), 0.1)
     >>> made.accused.tolist(), made.at_least(np.arange(4))
@@ -112,9 +119,11 @@ def accuse(p: Floats, alpha: float, confidence: float = 0.95, clusters: Ints | N
     adjusted[rows] = np.minimum(p[rows] * count[person], 1.0)
     of_person = np.ones(len(count))
     np.minimum.at(of_person, person, adjusted[rows])
-    chosen = bh(of_person, alpha) if len(of_person) else np.zeros(0, bool)
-    accused = np.zeros(len(p), bool)
-    accused[rows] = adjusted[rows] <= np.max(of_person[chosen], initial=-1.0)
+    accused = np.zeros(len(p), bool) if computed is None else computed.copy()
+    open_ = ~np.isin(np.arange(len(count)), person[accused[rows]])
+    chosen = of_person[open_]
+    chosen = chosen[bh(chosen, alpha)] if chosen.size else chosen
+    accused[rows] |= adjusted[rows] <= np.max(chosen, initial=-1.0)
     bounds: Bounds | None = simes_bounds(of_person, confidence) if len(of_person) else None
     number = np.full(len(p), -1)
     number[rows] = person

@@ -98,8 +98,9 @@ def treatment_content(result: Treatment) -> dict[str, Any]:
         groups.append({**row, "line": view.Line(row["value"], text, interval, low, middle, high, row["accused"] > 0)})
     rows = []
     for one in table.head(MOST_ACCUSED).to_dict("records"):
-        low, middle, high = (100 * one[name] for name in ("flip_low", "flip", "flip_high"))
-        interval = f"{low:.0f} to {high:.0f} %"
+        ends = [100 * one[name] for name in ("flip_low", "flip", "flip_high")]
+        low, middle, high = (None if np.isnan(end) else end for end in ends)  # None: the proxies were not redrawn
+        interval = "" if low is None else f"{ends[0]:.0f} to {ends[2]:.0f} %"
         line = view.Line(str(one["person"]), view.percent(one["flip"]), interval, low, middle, high, sure=True)
         others = result.others(result.people.index(one["person"]))
         rows.append({**one, "line": line, "kept": view.percent(one["kept"]), "others": ", ".join(others)})

@@ -579,7 +579,7 @@ class Result:
             raise InputError(f"fixed and direction name columns of a table, these are {self.modality}s; drop them")
         for name in (*fixed, *direction):
             if name not in self.record.columns:
-                raise InputError(f"unknown column {name!r}; this result has {_listed(self.record.columns)}")
+                raise InputError(f"unknown column {name!r}; columns are {_listed(self.record.columns)}")
             if name in fixed and name in direction:
                 raise InputError(f"column {name!r} is in fixed and in direction; name it in one of them")
             position = self.record.columns.index(name)
@@ -694,7 +694,7 @@ class Result:
         if subset not in self.subset_names:
             named = [one.name for one in self.hypotheses.subsets if one.key == subset]
             if not named:
-                raise InputError(f"unknown subset {subset!r}; this result has {_listed(self.subset_names)}")
+                raise InputError(f"unknown subset {subset!r}; subsets are {_listed(self.subset_names)}")
             subset = named[0]
         return self.subset_names.index(subset)
 
@@ -730,12 +730,12 @@ class Result:
         """
         if input is None:
             if len(self.input_names) != 1:
-                raise InputError(f"name an input: this result has {_listed(self.input_names)}")
+                raise InputError(f"name an input; inputs are {_listed(self.input_names)}")
             return 0
         if input not in self.input_names and str(input) in self.input_names:
             input = str(input)  # times and the like are text in a file
         if input not in self.input_names:
-            raise InputError(f"unknown input {input!r}; this result has {_listed(self.input_names)}")
+            raise InputError(f"unknown input {input!r}; inputs are {_listed(self.input_names)}")
         return self.input_names.index(input)
 
     def summary(self, *, full: bool = False) -> str:

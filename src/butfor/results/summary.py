@@ -114,7 +114,8 @@ def flip_words(result: Result, row: int, *, brief: bool = False) -> str:
     share, low, high = decided.share[row], decided.low[row], decided.high[row]
     if not np.isfinite(share) or unknown(low, high):
         return "unknown how many draws decide otherwise"
-    of = "" if brief else " of draws" if result.modality == "table" else " of fills"
+    draws = "draws" if decided.draws[row] > 0 else "counterfactuals"  # listed, and not drawn
+    of = "" if brief else f" of {draws}" if result.modality == "table" else " of fills"
     return f"{round(100 * share)} %{of} decide otherwise; 95 %: {round(100 * low)} to {round(100 * high)}"
 
 

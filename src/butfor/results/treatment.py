@@ -94,7 +94,10 @@ class Treatment:
 
     @property
     def accused(self) -> Bools:
-        """Who is treated otherwise (n,), in the order of the data; a share alpha of them wrongly, on average."""
+        """Who is treated otherwise (n,), in the order of the data; a share alpha of them wrongly, on average.
+
+        Who is so by the attribute alone, which is computed, and who is shown to be together with the proxies.
+        """
         return self.accusation.accused
 
     @property
@@ -237,22 +240,24 @@ class Treatment:
         least = self.bound(np.flatnonzero(compared)) if compared.any() else 0
         surely = f" (at least {least:,} with 95 % confidence)" if count else ""
         lines.append(f"Treated otherwise but for {roles.attribute}: {count:,} of {of}{surely}.")
+        directly = int(self.rates.direct.any(axis=1).sum())
+        uncalibrated = any(note.code == "treatment-not-calibrated" for note in self.notes)
+        if roles.proxies and roles.columns:
+            more = f"{count - directly:,}{' more' if directly else ''}" if count > directly else "none shown"
+            more = "cannot be shown" if uncalibrated else more
+            drawn = f"Together with {shortened(roles.proxies, 3)} (estimated): {more}."
+            lines.append(f"By {roles.attribute} alone (computed): {directly:,} of {int(compared.sum()):,}. {drawn}")
         if count:
             most = self.groups.sort_values("accused", ascending=False, kind="stable").head(4)
             numbers = zip(most.value, most.accused, most.asked, strict=True)
-            each = [f"{number:,} of {total:,} with {value}" for value, number, total in numbers if total]
-            lines.append(f"By {roles.attribute}: {', '.join(each)}{' ...' if len(self.values) > 4 else ''}.")
-            rows = np.flatnonzero(self.accused)
+            each = [f"{value}: {number:,} of {total:,}" for value, number, total in numbers if total]
+            lines.append(f"With {roles.attribute} = {'; '.join(each)}{' ...' if len(self.values) > 4 else ''}.")
             if not roles.proxies:
                 how = f"the model reads {roles.attribute}; set to another value, it changes the decision."
+                lines.append(f"How: {how}")
             elif not roles.columns:
                 beside = "" if roles.attribute in roles.proxies else f"; the model does not get {roles.attribute}"
-                how = f"through {shortened(roles.proxies, 4)}{beside}."
-            else:
-                directly = int(self.rates.direct[rows, self.strongest[rows]].sum())
-                how = f"{directly or 'none'} by {roles.attribute} alone, {len(rows) - directly:,} only together with "
-                how += f"{shortened(roles.proxies, 3)}."
-            lines.append(f"How: {how}")
+                lines.append(f"How: through {shortened(roles.proxies, 4)}{beside}.")
         if roles.proxies and compared.any():
             members = np.bincount(self.value_of[compared], minlength=len(self.values))
             means = [
@@ -271,11 +276,15 @@ class Treatment:
             lines.append(f"Not asked: {left:,}, for whom no other value of {roles.attribute} is plausible.")
         if not roles.proxies:
             promise = "nothing is estimated; each decision was computed with the attribute set."
-        elif self.guarantee.controls == "nothing":
-            promise = "none; the draws of the proxies are not as reference rows are (see the notes)."
+        elif uncalibrated:
+            named = f"by {roles.attribute} alone nobody is named wrongly" if directly else "none"
+            promise = f"{named}; the draws of the proxies are not as reference rows are (see the notes)."
         else:
             fitted = "; approximate, the sampler is fitted" if self.guarantee.sampler else ""
-            promise = f"on average at most {100 * self.alpha:g} % of those named are named wrongly (BH{fitted})."
+            named = "the others" if directly else "those"
+            promise = f"on average at most {100 * self.alpha:g} % of {named} named are named wrongly (BH{fitted})."
+            if directly:
+                promise = f"none computed is wrong; {promise}"
         lines += [f"Promise: {promise}", LEGAL]
         return tuple(line if len(line) <= WIDTH else line[: WIDTH - 4] + " ..." for line in lines)
 

@@ -378,7 +378,8 @@ def _decisive(result: Result) -> Answer | None:
     part = int(np.argmax(mean))  # on average over the inputs
     if not mean[part]:
         return _line_of("decisive", head if (share > 0).any() else f"{head}: no draw changes the decision")
-    near = f"{percent(mean[part])} of draws flip"
+    drawn = (decided.draws[known & (result.subset_of == part)] > 0).any()  # or listed
+    near = f"{percent(mean[part])} of {'draws' if drawn else 'counterfactuals'} flip"
     if total == 1:
         near = flip_words(result, int(np.flatnonzero(result.subset_of == part)[0]), brief=True)
     return _listing("decisive", f"{head}; closest: ", [(_joined(result, part), f" ({near})")])

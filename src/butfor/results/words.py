@@ -707,12 +707,12 @@ TREATMENT_NOTES: dict[str, Sentence] = {
         "belongs into proxies=, or is not legitimate."
     ),
     "treatment-rare": lambda attribute, values, least: (
-        f"Fewer than {least} rows of the reference have {attribute} {listed(values)}: nobody is asked about "
-        f"{'it' if len(values) == 1 else 'these'}, and nobody who has {'it' if len(values) == 1 else 'them'} is."
+        f"Fewer than {least} rows of the reference have {attribute} {listed(values)}: proxies are redrawn neither with "
+        f"{'it' if len(values) == 1 else 'these'} nor for people who have {'it' if len(values) == 1 else 'them'}."
     ),
     "treatment-not-calibrated": lambda proxies, column: (
-        f"Draws of {listed(proxies)} do not follow {column} as rows of the reference do, so nobody is accused.\n"
-        "Declare fewer proxies, or give a sampler that you know to be right."
+        f"Draws of {listed(proxies)} do not follow {column} as rows of the reference do, so nobody is accused through "
+        "them.\nDeclare fewer proxies, or give a sampler that you know to be right."
     ),
     "treatment-by-value": lambda proxies, attribute: (
         f"{listed(proxies)} {'is' if len(proxies) == 1 else 'are'} drawn for each value of {attribute} by a fit on the "

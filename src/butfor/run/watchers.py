@@ -15,6 +15,7 @@ import numpy as np
 from butfor.evaluation.evaluator import Extract
 from butfor.evaluation.hypotheses import CounterfactualBatch, Hypotheses, Job
 from butfor.evaluation.items import size
+from butfor.evaluation.samplers import info_of
 from butfor.inference.decisions import Decision, FlipShare, Forecasts, Nearest, changes, decision_chances
 from butfor.inference.effects import Estimates, first_estimates, own_changes
 from butfor.inference.moves import BoundedChange, MeanChange, changes_of
@@ -327,13 +328,16 @@ class DecisionChances:
 
 
 def look_at_decisions(
-    hypotheses: Hypotheses,  # noqa: ARG001
+    hypotheses: Hypotheses,
     batch: CounterfactualBatch,
     outputs: Floats,
     decision: Decision,
 ) -> list[tuple[object, Floats]] | None:
     """Chances of decisions from the first round; None for later rounds, made where the first was extreme."""
-    return None if _is_later(batch) or outputs.shape[1] < 3 else decision_chances(decision, outputs, batch.mass)
+    if _is_later(batch) or outputs.shape[1] < 3:
+        return None
+    again = batch.mass is not None and info_of(hypotheses.sampler).floor(batch.job.block.subset) > 0  # and stands first
+    return decision_chances(decision, outputs, batch.mass, again=again)
 
 
 def look_at_some(

@@ -95,11 +95,10 @@ class TreeOutcomes:
         self, block: Block, inputs: Array, observed: Array, steps: Steps, chances: StepMass
     ) -> tuple[CounterfactualBatch, Floats]:
         unchanged, one = steps.observed[:, None], (len(inputs), 1)  # what the observed value's step has: sums are exact
-        parts = [(steps.sums, chances.mass, chances.values)]
+        parts = [(unchanged, np.full(one, chances.observed), observed[:, None])] * bool(chances.observed)
+        parts.append((steps.sums, chances.mass, chances.values))
         if chances.missing.any():
             parts.append((steps.missing[:, None], chances.missing[:, None], np.full(one, np.nan)))
-        if chances.observed:
-            parts.append((unchanged, np.full(one, chances.observed), observed[:, None]))
         sums, mass, values = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
         outputs = self.steps.index.outputs(np.concatenate([unchanged, sums], axis=1))
         drawn = np.concatenate([observed[:, None], values], axis=1).astype(inputs.dtype, copy=False)

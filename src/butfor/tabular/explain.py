@@ -438,6 +438,7 @@ def _independent(inputs: Floats, columns: Ints, observed: Floats, draws: Floats)
 
 LEAST_ROWS, MOST_ROWS = 20, 5_000
 SHARE = 0.2  # of rows that share half of their columns with another row
+MIXED = 5  # times that rows are mixed, to know that share by chance
 
 
 def row_notes(table: Table, reference: Floats | None, groups: object) -> list[Note]:
@@ -503,9 +504,12 @@ def _repeat(values: Floats, categories: Bools) -> bool:
     telling, shared = values[:, many], np.bincount(order[:, many].reshape(-1), again[:, many].reshape(-1))
     if np.mean(2 * shared >= many.sum()) <= SHARE:
         return False  # the usual case: too few rows have enough values that any other row has
-    mixed = stream(0, "belonging").permuted(telling, axis=0)  # every column by itself, but categories together
-    mixed[:, categories[many]] = telling[:, categories[many]]
-    return _share_alike(telling) > max(SHARE, 3 * _share_alike(mixed))
+    alike, rng, by_chance = _share_alike(telling), stream(0, "belonging"), list[float]()
+    for _ in range(MIXED if alike > SHARE else 0):  # of few rows with coarse columns one share is mostly luck
+        mixed = rng.permuted(telling, axis=0)  # every column by itself, but categories together
+        mixed[:, categories[many]] = telling[:, categories[many]]
+        by_chance.append(_share_alike(mixed))
+    return alike > max(SHARE, 3 * float(np.mean(by_chance or 0)))
 
 
 def _share_alike(values: Floats) -> float:

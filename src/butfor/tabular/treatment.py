@@ -23,7 +23,7 @@ from butfor.evaluation.journal import journal
 from butfor.evaluation.progress import Meter, Progress, reporting
 from butfor.evaluation.samplers import Sampler, info_of
 from butfor.evaluation.workers import asked_where, opened, worker_states
-from butfor.inference.decisions import Decision, FlipShare
+from butfor.inference.decisions import LEAST_P, Decision, FlipShare
 from butfor.inference.statistics import Rounding
 from butfor.inference.treatment import FlipContrast, accuse, mean_contrast, p_of_people, p_otherwise
 from butfor.models.wrap import Wrapped, check_aligned, is_frame, is_series, model_name
@@ -77,12 +77,12 @@ def treatment(
     """Who would have been decided otherwise but for a protected attribute, with the false discovery rate over people.
 
     Each person's row is fixed but for the attribute, which is set to each other value that occurs in the reference and
-    is plausible beside the legitimate columns: of people like that 1 % have it. Without proxies nothing is random: the
-    decision changes or does not.
+    is plausible beside the legitimate columns: of people like that 1 % have it. Nothing is random there: the decision
+    changes, and the person is accused whatever proxies are declared, or it does not.
     Proxies are redrawn as people with that value have them. A noisy proxy that is redrawn changes borderline decisions
-    of any model; so a person is accused only if the decision is otherwise in more than `level` of the draws under
-    another value *and* more often than under the person's value with the proxies redrawn as well. What is found is a
-    fact about the model, not about the law.
+    of any model; so a person is accused through them only if the decision is otherwise in more than `level` of the
+    draws under another value *and* more often than under the person's value with the proxies redrawn as well. What is
+    found is a fact about the model, not about the law.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def treatment(
     level : float, default 0.5
         The decision is otherwise if it is in more than this share of the draws: more likely than not.
     alpha : float, default 0.1
-        At most this share of the people accused is accused wrongly, on average.
+        At most this share of the people accused is accused wrongly, on average; and of those accused through proxies.
     draws : int, optional
         Of each person and value, at most. None is 200.
     {settings}
@@ -551,10 +551,14 @@ def _measured(
         named = deciding.named(seen.outputs)
         eligible = ~deciding.favours(named) if favourable is not None else np.ones(len(named), bool)
         compared, notes = _compared(people, eligible, _plausible(people, reference_groups), sampler)
+        alone = compared
+        if people.roles.proxies and people.roles.columns:  # declaring them takes nothing away
+            bare = replace(people, roles=replace(people.roles, proxies=()))
+            alone = compared | _compared(bare, eligible, _plausible(bare, reference_groups), sampler)[0]
         look = LookForOtherwise(deciding, seen.outputs, seen.rounding)
         direct = np.zeros(compared.shape, bool)
         if people.roles.columns and seen.odd != "random":  # the attribute alone is set to each value
-            for v, rows in enumerate(map(np.flatnonzero, compared.T)):
+            for v, rows in enumerate(map(np.flatnonzero, alone.T)):
                 if rows.size:
                     outputs = _outputs_at(kept.model, table, size, meter, arms.items(v), rows)
                     direct[rows, v] = look.otherwise(rows, outputs[:, None])[:, 0]
@@ -575,7 +579,7 @@ def _measured(
         labels = labels_of("groups", settings.groups, "row")
         code = {label: k for k, label in enumerate(dict.fromkeys(labels))}
         clusters = np.array([code[label] for label in labels])
-    accusation = accuse(p_of_people(rates.p), settings.alpha, 1 - ERROR, clusters)
+    accusation = accuse(p_of_people(rates.p), settings.alpha, 1 - ERROR, clusters, np.asarray(direct.any(axis=1)))
     of_person = np.nonzero(compared)[0]
     pairs_of = [np.flatnonzero(people.value_of[of_person] == v) for v in range(compared.shape[1])]
     return Treatment(
@@ -592,7 +596,7 @@ def _measured(
         alpha=settings.alpha,
         level=settings.level,
         notes=tuple(notes),
-        guarantee=_promise(people, arms, settings, int(compared.any(axis=1).sum()), silent=silent),
+        guarantee=_promise(people, arms, settings, accusation.p, computed=bool(direct.any()), silent=silent),
         rows=meter.rows,
     )
 
@@ -732,7 +736,9 @@ def _rates(
 
     (low, high), (kept_low, kept_high) = other.bounds(ERROR), kept.bounds(ERROR)
     least, most = contrast.bounds(ERROR)
-    p = np.ones(len(person)) if silent else p_otherwise(contrast, level)
+    p = full(np.ones(len(person)) if silent else p_otherwise(contrast, level))
+    if people.roles.proxies:
+        p[direct] = LEAST_P  # computed
     return Rates(
         share=full(other.share, kept.share),
         low=full(low, kept_low),
@@ -740,7 +746,7 @@ def _rates(
         difference=full(contrast.difference),
         difference_low=full(least),
         difference_high=full(most),
-        p=full(p),
+        p=p,
         direct=direct,
         draws=np.nan_to_num(full(other.draws.astype(float), kept.draws.astype(float))).astype(np.int64),
     ), contrast
@@ -761,19 +767,27 @@ def _notes_on_rows(people: People, settings: Settings) -> list[Note]:
     return notes
 
 
-def _promise(people: People, arms: Arms, settings: Settings, count: int, *, silent: bool) -> Guarantee:
-    family = f"the {count:,} people asked about"
+def _promise(people: People, arms: Arms, settings: Settings, p: Floats, *, computed: bool, silent: bool) -> Guarantee:
+    family, again = f"the {int((~np.isnan(p)).sum()):,} people asked about", "the model decides as it did here"
+    if silent and computed:
+        proven = (
+            "everybody named is named by a computation; the draws of the proxies are not calibrated and name nobody"
+        )
+        return Guarantee("FDR", 0.0, family, again, proven)
     if silent:
         return Guarantee("nothing", settings.alpha, family, "the draws of the proxies are not calibrated", "")
     if not people.roles.proxies:
         proven = "nothing is estimated: every decision was computed"
-        return Guarantee("FDR", 0.0, family, "the model decides as it did here", proven)
+        return Guarantee("FDR", 0.0, family, again, proven)
     sampler = arms.samplers[0]
     fitted = info_of(sampler).assumes if isinstance(sampler, TableSampler) else ""
     proven = (
         "Benjamini & Hochberg 1995, on intersection-union p-values of two shares that hold whenever drawing stops"
         + ("; approximate, since the sampler is fitted" if fitted else "")
     )
+    if computed:
+        proven += f". Whom {people.roles.attribute} alone decides otherwise is computed, as long as {again}: it holds "
+        proven += "over the others by themselves, and so over all"
     return Guarantee("FDR", settings.alpha, family, RIGHT, proven, sampler=SAMPLERS.get(fitted, fitted))
 
 

@@ -209,9 +209,9 @@ def test_a_wrong_number_of_counterfactuals_is_refused(irt, n):
 
 
 def test_unknown_hypotheses_are_named(irt):
-    with pytest.raises(butfor.InputError, match="unknown subset 'weight'; this result has 'age'"):
+    with pytest.raises(butfor.InputError, match="unknown subset 'weight'; subsets are 'age'"):
         irt.counterfactuals("p3", "weight")
-    with pytest.raises(butfor.InputError, match=r"unknown input 3; this result has 'p0'.*\(12 in all\)"):
+    with pytest.raises(butfor.InputError, match=r"unknown input 3; inputs are 'p0'.*\(12 in all\)"):
         irt.counterfactuals(3, "age")
 
 

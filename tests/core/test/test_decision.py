@@ -294,7 +294,7 @@ def test_without_room_the_nearest_alone_is_kept(monkeypatch):
 
 
 WRONG = {
-    "unknown column": ({"fixed": ["wage"]}, "unknown column 'wage'; this result has 'income', 'debt', 'age', 'town'"),
+    "unknown column": ({"fixed": ["wage"]}, "unknown column 'wage'; columns are 'income', 'debt', 'age', 'town'"),
     "no way": (
         {"direction": {"income": "north"}},
         "direction of 'income' must be 'up' or 'down', or 1 or -1, got 'nor",
@@ -313,7 +313,7 @@ def test_what_cannot_be_asked_of_nearest():
     for wrong, message in WRONG.values():
         with pytest.raises(butfor.InputError, match=message):
             result.nearest(0, **wrong)
-    with pytest.raises(butfor.InputError, match="name an input: this result has 0, 1, 2, 3"):
+    with pytest.raises(butfor.InputError, match="name an input; inputs are 0, 1, 2, 3"):
         result.nearest()
     with pytest.warns(
         butfor.ReachWarning, match=r"None of the \d+ draws kept that change .* \(income, debt, age and town\)"

@@ -122,6 +122,31 @@ def test_chances_of_decisions_are_shares_of_even_and_of_odd_draws():
     np.testing.assert_allclose(listed["high"], [[0.625, 0.625], [0.75, 0.75]])
 
 
+def test_a_listed_row_does_not_forecast_itself():
+    """Whole rows: 20 of 200 are high, so are 22 of 204 donors; each row is one donor more, 1 / 205 of the mass."""
+    true = np.arange(200) >= 180
+    outputs = np.concatenate([true[:, None], true[:, None], np.tile([1.0, 0.0], (200, 1))], axis=1)[..., None]
+    mass = np.tile([1.0, 22.0, 182.0], (200, 1)) / 205
+    decision = Decision(lambda outputs: outputs > 0.5)
+    knowing, forecast = (dict(decision_chances(decision, outputs, mass, again=by))[True] for by in (False, True))
+    assert len(np.unique(knowing)) == 2
+    apart = knowing + np.array(
+        [0, 1e-12]
+    )  # planted fault: split into bins, the highest of which holds all that came true
+    assert abs(forecast_gap(apart, true, np.array([0.11]))[0]) > 0.1
+    np.testing.assert_allclose(forecast, 22 / 204)
+    assert forecast_gap(forecast, true, np.array([0.11]))[0] == 0  # in this order, too
+    assert abs(forecast_gap(forecast, np.arange(200) < 60, np.array([0.11]))[0]) > 0.15  # and a true gap is seen
+
+
+def test_equal_chances_stay_together():
+    """A few values of chances: 130 rows at 0, then 40 and 30 whose truth follows their order."""
+    chance = np.repeat(np.repeat([0.0, 0.25, 0.5], [130, 40, 30])[:, None], 2, axis=1)
+    true = np.concatenate([np.zeros(130, bool), np.arange(40) >= 30, np.arange(30) >= 15])
+    assert (forecast_gap(chance, true, np.array([0.0, 0.25, 0.5])) == 0).all()
+    np.testing.assert_allclose(forecast_gap(chance, chance[:, 0] > 0, np.array([0.0, 0.5])), [0, 1 - 25 / 70])
+
+
 def test_gaps_of_forecasts_are_those_of_their_bins():
     rng = np.random.default_rng(1)
     chance = np.clip(rng.random((120, 1)) + rng.normal(0, 0.02, (120, 2)), 0, 1)
