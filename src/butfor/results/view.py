@@ -532,8 +532,10 @@ def _unusual(result: Result) -> Answer:
         rows = below[np.argsort(-size, kind="stable")]
         head = "" if total == 1 else f"{len(rows):,} parts in {len(_inputs_of(result, chosen)):,} of {total:,}: "
         link, ends = LINKS.get(str(result.record.link), ""), [size_of(result, row) for row in rows.tolist()]
-        items = [(_name(result, row), f" {with_interval(*one)}" * bool(np.isfinite(one[0])))
-                 for row, one in zip(rows.tolist(), ends, strict=True)]
+        items = [
+            (_name(result, row), f" {with_interval(*one)}" * bool(np.isfinite(one[0])))
+            for row, one in zip(rows.tolist(), ends, strict=True)
+        ]
         if total > 1:
             items = _by_word(result, rows, result.effects.effect)
         return _listing("unusual", head, items, f" ({link})" * bool(link) + tail)
@@ -593,9 +595,7 @@ def _matter(result: Result) -> Answer:
     return _listing(about, "", items) if items else _line_of(about, f"nothing, of {len(result.chosen):,}")
 
 
-def _counted_parts(
-    result: Result, rows: Ints, every: Bools, preposition: str = "for"
-) -> list[tuple[str, str]]:
+def _counted_parts(result: Result, rows: Ints, every: Bools, preposition: str = "for") -> list[tuple[str, str]]:
     """Return the parts of some rows, those that are the finest most often first and most of a table last, each with
     the number of inputs that it is marked for at all: `every` (H,), as `result.features` and plots count."""
     size, total = len(result.subset_names), len(result.input_names)
@@ -1002,7 +1002,7 @@ def _chart(result: Result) -> Chart | None:
     if where and len(result.input_names) > 1:
         last = {smallest(result, i) for i in range(len(result.input_names))}
         least = np.array([row in last for row in range(len(chosen))])
-        return _counts(result, least, "by the smallest region that moves the output")
+        return _counts(result, least, least, ", by the smallest region that moves the output")
     if len(result.input_names) > 1 and only_together(result) and (sets := _sets_by_count(result)):
         longest, total = scale_over(sets[0][1]), len(result.input_names)
         lines = [(" + ".join(columns), number, longest(float(number))) for columns, number in sets[:MOST_LINES]]
@@ -1010,8 +1010,8 @@ def _chart(result: Result) -> Chart | None:
         return Chart("Number of inputs, by the set of columns that is enough", tuple(made), "count")
     if not where and decided is not None and (len(result.input_names) == 1 or decided.necessary.any()):
         if len(result.input_names) > 1 and len(np.unique(result.subset_of[decided.necessary])) > 2:
-            title = "by the finest part that is decisive"
-            return _counts(result, finest_of(result, decided.necessary), title)
+            finest = finest_of(result, decided.necessary)
+            return _counts(result, finest, decided.necessary, " for which a part is decisive")
         index = input_index(result, None)
         rows = rows_of(result, index)
         rows = rows[~whole_inputs(result)[rows] | (len(rows) == 1)]
@@ -1026,8 +1026,7 @@ def _chart(result: Result) -> Chart | None:
         order = np.lexsort((-np.abs(np.nan_to_num(over.effect)), ~over.chosen))
         return features_chart(result, order[:MOST_LINES])
     if chosen.any() and len(result.input_names) > 1:
-        part = "part" if result.hypotheses.layers is None else "finest part"
-        return _counts(result, headline_parts(result, chosen), f"by the {part} that is unusual")
+        return _counts(result, headline_parts(result, chosen), chosen, " with something unusual in a part")
     index = input_index(result, None)
     rows = rows_of(result, index)
     rows = rows[np.isfinite(result.effects.effect[rows])]
@@ -1039,18 +1038,19 @@ def _chart(result: Result) -> Chart | None:
     return Chart(title, lines, "zero", zero, f"{KEY.format(blue=blue)} {of_intervals(result)}")
 
 
-def _counts(result: Result, marked: Bools, title: str) -> Chart:
-    """Return for how many inputs each subset is marked; those marked are the finest of each input."""
+def _counts(result: Result, finest: Bools, every: Bools, title: str) -> Chart:
+    """Return for how many inputs each subset is marked (`every`), of those that are the finest in some input."""
     size = len(result.subset_names)
-    count, total = np.bincount(result.subset_of[marked], minlength=size), np.bincount(result.subset_of, minlength=size)
-    order = np.argsort(-count, kind="stable")[: min(MOST_LINES, int((count > 0).sum()))]
-    scale = scale_over(count.max(initial=1))  # not all inputs: 76 of 5,000 would be a speck
+    first, total = np.bincount(result.subset_of[finest], minlength=size), np.bincount(result.subset_of, minlength=size)
+    count = np.bincount(result.subset_of[every], minlength=size)
+    order = np.argsort(-first, kind="stable")[: min(MOST_LINES, int((first > 0).sum()))]
+    scale = scale_over(count[order].max(initial=1))  # not all inputs: 76 of 5,000 would be a speck
     bars = [(j, scale(float(count[j]))) for j in order.tolist()]
     lines = (
-        Line(result.subset_names[j], f"{count[j]:,} of {total[j]:,}", "", scale(0.0), end, end, bool(count[j]))
+        Line(result.subset_names[j], f"{count[j]:,} of {total[j]:,}", "", scale(0.0), end, end, sure=True)
         for j, end in bars
     )
-    return Chart(f"Number of {INPUTS.get(result.modality, 'inputs')}, {title}", tuple(lines), "count")
+    return Chart(f"Number of {INPUTS.get(result.modality, 'inputs')}{title}", tuple(lines), "count")
 
 
 def called(result: Result) -> list[str]:
@@ -1118,13 +1118,17 @@ def _changes(result: Result, index: int, after: Batch) -> list[tuple[str, str, s
     """Return the columns in which a row (1, columns) differs from an input, with both values: the largest change first,
     in parts of the range of the column over the inputs and the draws that change this decision."""
     items, decided, inputs = result.hypotheses.items, result.decided, result.record.inputs
-    assert decided is not None and isinstance(inputs, TableInputs)
+    assert decided is not None
+    assert isinstance(inputs, TableInputs)
     observed = items.block(index, index + 1)
     known = items.block(0, len(items)).astype(np.float64)
     low, high = np.fmin.reduce(known, axis=0), np.fmax.reduce(known, axis=0)
     for row in rows_of(result, index).tolist():
         if row in decided.nearest:
-            at, drawn = result.hypotheses.block_of(row).subset.index, np.asarray(decided.nearest[row].pieces, np.float64)
+            at, drawn = (
+                result.hypotheses.block_of(row).subset.index,
+                np.asarray(decided.nearest[row].pieces, np.float64),
+            )
             low[at] = np.fmin(low[at], np.fmin.reduce(drawn, axis=0))
             high[at] = np.fmax(high[at], np.fmax.reduce(drawn, axis=0))
     category = np.array([column.kind == "category" for column in inputs.kinds])

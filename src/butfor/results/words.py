@@ -194,9 +194,9 @@ RUN_NOTES: dict[str, Sentence] = {
     "enough-not-drawn": "What is enough is not known.\nDrawing all but a part of an input failed: {why}.",
     # what cannot be found
     "reference-limits": lambda floor, **limited: (
-        f"With {1 / floor:,.0f} reference rows and {_limited(**limited)}.\nNo p-value can be much below {floor:.2g}, one "
-        f"over the rows ({limited['rule']} at alpha={limited['alpha']:g}). More reference rows, fewer subsets or a group "
-        "of columns in place of each help."
+        f"With {1 / floor:,.0f} reference rows and {_limited(**limited)}.\nNo p-value can be much below {floor:.2g}, "
+        f"one over the rows ({limited['rule']} at alpha={limited['alpha']:g}). More reference rows, fewer subsets or a "
+        "group of columns in place of each help."
     ),
     "draws-limit": lambda draws, h, needed, **limited: (
         f"With {draws:,} draws and {_limited(**limited)}.\nNo p-value is below {h}/{draws + h} ({limited['rule']} at "
@@ -204,8 +204,8 @@ RUN_NOTES: dict[str, Sentence] = {
     ),
     "only-together": lambda enough: (
         f"Columns repeat each other, so no part is decisive: {'read Enough, or ' * enough}name groups (subsets=).\n"
-        "A column given the others can hardly be otherwise. Columns that say the same are redrawn as one where they are "
-        'a group: subsets={"size": ["radius", "area"], ...}.'
+        "A column given the others can hardly be otherwise. Columns that say the same are redrawn as one where they "
+        'are a group: subsets={"size": ["radius", "area"], ...}.'
     ),
     "competition-empty": (
         "{test} at alpha={alpha:g} can choose nothing: it needs {least} hypotheses, a family has {family}.\n"
