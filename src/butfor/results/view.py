@@ -503,18 +503,17 @@ def _nearest_line(result: Result) -> Answer | None:
     case = None if row is None else nearest_case(result, row)
     if row is None or case is None or not case.changes:
         return None
-    index = int(result.input_of[row])
-    head = "" if len(result.input_names) == 1 else f"for example {cut(input_title(result, index), 24)}: "
+    title = input_title(result, int(result.input_of[row]))
+    head = "" if len(result.input_names) == 1 else f"for example {cut(title, 24)}: "
     items = [(name, f" {before} → {after}") for name, before, after in case.changes]
+    then, tail = "", f" ({case.output} {case.before} → {case.after})" if case.before else ""
     if case.becomes:
         before, becomes = _quoted(case.output), _quoted(case.becomes)
-        made = _listing(
-            "nearest", f"{head}{before} ({case.before} → {case.after}) to {becomes} if ", items, further=case.more
-        )
-        short = _listing("nearest", f"{head}{before} to {becomes} if ", items, further=case.more)
-        return replace(short, full=made.full) if "…" in made.text else made
-    tail = f" ({case.output} {case.before} → {case.after})" if case.before else ""
-    return _listing("nearest", head, items, tail, further=case.more)
+        then, tail = f"{before} ({case.before} → {case.after}) to {becomes} if ", ""
+    line = made = _listing("nearest", head + then, items, tail, further=case.more)
+    if case.becomes and "…" in made.text:  # rather without the outputs
+        line = _listing("nearest", f"{head}{before} to {becomes} if ", items, further=case.more)
+    return replace(line, full=made.full.replace(head, f"for example {title}: ", 1) if head else made.full)
 
 
 def _unusual(result: Result) -> Answer:
@@ -1005,8 +1004,8 @@ def _chart(result: Result) -> Chart | None:
         return _counts(result, least, least, ", by the smallest region that moves the output")
     if len(result.input_names) > 1 and only_together(result) and (sets := _sets_by_count(result)):
         longest, total = scale_over(sets[0][1]), len(result.input_names)
-        lines = [(" + ".join(columns), number, longest(float(number))) for columns, number in sets[:MOST_LINES]]
-        made = (Line(name, f"{n:,} of {total:,}", "", longest(0.0), end, end, sure=True) for name, n, end in lines)
+        served = [(" + ".join(columns), n, longest(float(n))) for columns, n in sets[:MOST_LINES]]
+        made = (Line(name, f"{n:,} of {total:,}", "", longest(0.0), end, end, sure=True) for name, n, end in served)
         return Chart("Number of inputs, by the set of columns that is enough", tuple(made), "count")
     if not where and decided is not None and (len(result.input_names) == 1 or decided.necessary.any()):
         if len(result.input_names) > 1 and len(np.unique(result.subset_of[decided.necessary])) > 2:

@@ -304,7 +304,10 @@ def test_what_is_not_counted_is_named_and_counted_nowhere(made):
     result = replace(base, chosen=odd, moved=moved, fills=fills, decided=decided)
     lines = str(result).splitlines()
     name = result.subset_names[result.subset_of[2]]
-    assert f"Moves the output: no part; not counted (fills look odd): input 0, {name} (+0.3) and 1 more" in lines
+    assert (
+        f"Moves the output: no part; not counted (fills look odd): {result.input_names[0]}, {name} (+0.3) and 1 more"
+        in lines
+    )
     assert "Unusual: no input in any part; 2 not counted" in lines
     assert "whole input" not in str(result)
     assert not unusual(result).any()
