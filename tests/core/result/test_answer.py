@@ -380,7 +380,7 @@ def test_no_note_that_inputs_are_ordinary_beside_what_is_decisive(made):
 
 def test_few_reference_rows_only_where_nothing_was_found(made):
     result = made["a score"]
-    values = {"floor": 1 / 600, "rule": "adaptive", "family": 1800, "alpha": 0.1, "together": 30}
+    values = {"floor": 1 / 601, "rule": "adaptive", "family": 1800, "alpha": 0.1, "together": 30}
     note = Note("reference-limits", "limit", values)
     alike = "With 600 reference rows and 1,800 tests a single unusual case cannot be shown; about 30 alike could"
     assert note.line == alike
