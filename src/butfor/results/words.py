@@ -194,9 +194,9 @@ RUN_NOTES: dict[str, Sentence] = {
     "enough-not-drawn": "What is enough is not known.\nDrawing all but a part of an input failed: {why}.",
     # what cannot be found
     "reference-limits": lambda floor, **limited: (
-        f"With {1 / floor - 1:,.0f} reference rows and {_limited(**limited)}.\nNo p-value can be much below {floor:.2g}, "
-        f"one over the rows and itself ({limited['rule']} at alpha={limited['alpha']:g}). More reference rows, fewer subsets or a "
-        "group of columns in place of each help."
+        f"With {1 / floor - 1:,.0f} reference rows and {_limited(**limited)}.\nNo p-value can be much below "
+        f"{floor:.2g}, one over the rows and itself ({limited['rule']} at alpha={limited['alpha']:g}). More reference "
+        "rows, fewer subsets or a group of columns in place of each help."
     ),
     "draws-limit": lambda draws, h, needed, **limited: (
         f"With {draws:,} draws and {_limited(**limited)}.\nNo p-value is below {h}/{draws + h} ({limited['rule']} at "
