@@ -481,5 +481,5 @@ def test_terminal_notebook_and_report_say_the_same_sentences(decided, result):
         terminal, page, cell = one.summary().splitlines(), words(render(one)), words(one._repr_html_())
         assert terminal == [str(line) for line in view(one).lines]
         for line in view(one).lines:
-            assert " ".join(line.text.split()) in page
+            assert " ".join(line.full.split()) in page  # with whole names
             assert " ".join(line.text.split()) in cell

@@ -335,7 +335,8 @@ def pictures(result: Result) -> Pictures | None:
     """Return the photographs of a result with the counterfactuals that the run kept; None if the files are gone."""
     count = len(result.input_names)
     discoveries = np.bincount(result.input_of, weights=marked(result), minlength=count)
-    order = np.argsort(-discoveries, kind="stable")[:MOST_PHOTOGRAPHS].tolist()  # those with most discoveries first
+    left_out = np.bincount(result.input_of, weights=hatched(result), minlength=count)  # shown, but not counted
+    order = np.lexsort((-left_out, -discoveries))[:MOST_PHOTOGRAPHS].tolist()  # those with most discoveries first
     outputs = result.outputs[order]
     logits = result.output_names is not None and are_logits(outputs)  # one answer for all images of a run
     probable = result.output_names is not None and (logits or are_probabilities(outputs))

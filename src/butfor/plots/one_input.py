@@ -93,14 +93,14 @@ def _shown(result: Result, input: object, most: int) -> tuple[int, Ints, int]:
     known = known[np.isfinite(result.effects.effect[known])]
     if not len(known):
         raise InputError(style.NO_EFFECTS)
-    rows = view.strongest(result, known, result.chosen, most)
+    rows = view.strongest(result, known, view.unusual(result), most)
     return index, rows, len(known) - len(rows)
 
 
 def _bars(result: Result, rows: Ints, left: ArrayLike, ax: Axes | None) -> Axes:
     """Draw a bar per effect that begins at `left`: unusual ones in blue."""
     names = [style.label(result, row) for row in rows.tolist()]
-    return style.bars(ax, names, result.effects.effect[rows], result.chosen[rows], left)
+    return style.bars(ax, names, result.effects.effect[rows], view.unusual(result)[rows], left)
 
 
 @styled

@@ -11,13 +11,13 @@ from butfor.plots import style
 from butfor.plots.style import styled
 from butfor.results.result import Result
 from butfor.results.summary import effect_name
-from butfor.results.view import effect_label, tree_order, values
+from butfor.results.view import effect_label, tree_order, unusual, values
 from butfor.types import Floats, InputError, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_OUTLINED = 120  # inputs: of more the outlines would hide the cells
+MOST_OUTLINED = 40  # inputs: of more the outlines would hide the cells
 VALUES = "cividis"
 
 
@@ -51,7 +51,7 @@ def beeswarm(result: Result, *, most: int = 14, groups: bool = True, ax: Axes | 
     observed, shaded = values(result), False
     for line, subset in enumerate(subsets.tolist()):
         rows = np.flatnonzero((result.subset_of == subset) & np.isfinite(result.effects.effect))
-        effect, sure = result.effects.effect[rows], result.chosen[rows]
+        effect, sure = result.effects.effect[rows], unusual(result)[rows]
         height = line + _spread(effect)
         ax.scatter(effect[~sure], height[~sure], s=5, color=style.REST, linewidths=0, zorder=2)
         of_sure = observed[rows[sure]].tolist()
@@ -74,7 +74,7 @@ def beeswarm(result: Result, *, most: int = 14, groups: bool = True, ax: Axes | 
         shades = ScalarMappable(Normalize(0, 1), VALUES)
         bar = ax.figure.colorbar(shades, ax=ax, pad=0.02, aspect=20, shrink=0.6, ticks=[0, 1])
         bar.ax.set_yticklabels(["low", "high"])
-        bar.set_label("value of the column, where unusual", fontsize=6.5, labelpad=-8)
+        bar.set_label("value of the column, where unusual", fontsize=6.5)
     return ax
 
 
@@ -85,7 +85,7 @@ def _ordered(result: Result, groups: bool, most: int) -> tuple[Ints, Ints]:
     known = np.isfinite(effect)
     total = np.bincount(result.subset_of[known], weights=np.abs(effect[known]), minlength=size)
     count = np.bincount(result.subset_of[known], minlength=size)
-    chosen = np.bincount(result.subset_of[result.chosen], minlength=size)
+    chosen = np.bincount(result.subset_of[unusual(result)], minlength=size)
     order = np.lexsort((-total / np.maximum(count, 1), -chosen))
     order = order[count[order] > 0]
     single = np.isin(order, style.leaves(result))
@@ -139,7 +139,7 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
     effect = np.full((len(result.subset_names), len(result.input_names)), np.nan)
     sure = np.zeros(effect.shape, bool)
     effect[result.subset_of, result.input_of] = result.effects.effect
-    sure[result.subset_of, result.input_of] = result.chosen
+    sure[result.subset_of, result.input_of] = unusual(result)
     size = np.nanmax(np.abs(effect[subsets]), axis=1)
     largest = float(size.max()) or 1.0
     shown = subsets[(size >= 0.2 * largest) | sure[subsets].any(axis=1)]
@@ -151,13 +151,17 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
     look: dict[str, Any] = {"cmap": "PuOr_r", "norm": scale, "aspect": "auto", "interpolation": "nearest"}
     ax.imshow(effect, alpha=0.6, **look)
     image = ax.imshow(np.ma.masked_array(effect, ~sure), **look)
-    if effect.shape[1] <= MOST_OUTLINED:
+    outlined = effect.shape[1] <= MOST_OUTLINED
+    if outlined:
         cells = [Rectangle((x - 0.5, y - 0.5), 1, 1) for y, x in np.argwhere(sure)]
         ax.add_collection(PatchCollection(cells, facecolor="none", edgecolor=style.INK, linewidth=0.4))
     style.name_lines(ax, names, sure.any(axis=1))
     ax.set_xlabel(f"{effect.shape[1]:,} inputs, by the sum of their effects")
     left = len(subsets) - len(shown)
-    style.heading(ax, "outlined: unusual" + f"; {left} with small effects left out" * bool(left))
+    style.heading(
+        ax,
+        f"{'outlined' if outlined else 'full colour'}: unusual" + f"; {left} with small effects left out" * bool(left),
+    )
     ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30).set_label(effect_label(result), fontsize=6)
     return ax
 

@@ -46,7 +46,7 @@ def content(result: Result) -> dict[str, Any]:
         return common
     first, (features, zero_of_features) = view.input_index(result, None), _features(result)
     order = view.strongest(result, view.rows_of(result, first), view.marked(result), MOST_LINES)
-    findings = result.chosen if result.located is None else view.marked(result)
+    findings = view.unusual(result)
     lines, zero = view.effect_lines(result, order, findings)
     unfolded = max(UNFOLDED, int(view.marked(result)[order].sum()))
     listed, data, decided = len(shown_inputs(result)), index(result), result.decided
@@ -167,7 +167,7 @@ def index(result: Result) -> dict[str, Any]:
     count, classes, decided = len(result.input_names), view.called(result), result.decided
     observed = np.full(count, np.nan)
     observed[result.input_of] = result.evidence.observed
-    findings = result.chosen if result.located is None else view.marked(result)
+    findings = view.unusual(result)
     columns: dict[str, Any] = {
         "name": [str(result.input_names[i]) for i in inputs.tolist()],
         "called": [classes[i] for i in inputs.tolist()],
@@ -213,7 +213,7 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     numbers |= {"q": result.q, "surprise": result.evidence.surprise}
     integers: dict[str, Array] = {
         "subset": result.subset_of,
-        "sure": (result.chosen if result.located is None else view.marked(result)).astype(int),
+        "sure": view.unusual(result).astype(int),
         "finest": sure.astype(int),
         "status": np.array([STATUSES.index(status) for status in result.table["status"]], np.int64),
     }

@@ -454,9 +454,11 @@ class Result:
         """
         import pandas as pd
 
-        from butfor.results.summary import reasons
+        from butfor.results.printed import Printed
+        from butfor.results.summary import reasons, reasons_text
 
-        return pd.DataFrame(reasons(self, self.position(input), whole("k", k, 1)))
+        frame = pd.DataFrame(reasons(self, self.position(input), whole("k", k, 1)))
+        return Printed.of(frame, reasons_text(frame["kind"], frame["sentence"]))
 
     def enough(self, input: object = None) -> pd.DataFrame:
         """Return the smallest set of parts of each input that is enough for its decision (METHODS 17).
@@ -546,6 +548,8 @@ class Result:
         array, DataFrame, list or None
             One input, as the run's inputs were given.
         """
+        import pandas as pd
+
         if self.decided is None:
             raise InputError("this run asked about no decision; give decide=, such as lambda outputs: outputs >= 0.4")
         ways = self._ways([fixed] if isinstance(fixed, str) else fixed, direction or {})
@@ -570,7 +574,13 @@ class Result:
             high = float(np.max(self.decided.high[rows], initial=0.0))
             warn_user(no_nearest(self.input_names[position], subset, high, kept, columns), ReachWarning)
             return None
-        return items.shown(best[None] if items.shares_subsets else [best])
+        shown = items.shown(best[None] if items.shares_subsets else [best])
+        if not isinstance(shown, pd.DataFrame):
+            return shown
+        from butfor.results.printed import Printed
+        from butfor.results.view import nearest_text
+
+        return Printed.of(shown, nearest_text(self, position, best[None]))
 
     def _ways(self, fixed: Sequence[str], direction: Mapping[str, Direction]) -> dict[int, int]:
         """Return columns that are not free to change, by position: 0 must stay, 1 may rise, -1 may fall."""

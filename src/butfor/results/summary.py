@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,8 +70,10 @@ def headline(result: Result) -> str:
     if record.exact:
         test = "exact, no draws" if result.exact else f"exact for {record.exact}, {record.test} for the others, {drawn}"
     family = "over the run" if result.family == "run" else "within each input"
+    odd = 0 if result.fills is None else int((result.chosen & result.fills.doubtful).sum())
+    left_out = f", {odd} of them not counted since their fills look odd" * bool(odd)
     return (
-        f"{int(result.chosen.sum())} of {len(result.chosen)} hypotheses chosen "
+        f"{int(result.chosen.sum())} of {len(result.chosen)} hypotheses chosen{left_out} "
         f"({_counted(len(result.input_names), 'input')}, {_counted(len(result.subset_names), 'subset')}; {test}, "
         f"{record.alternative}, {result.rule} at {result.alpha:g} {family}; {model_rows(result.rows)})"
     )
@@ -112,11 +115,17 @@ def flip_words(result: Result, row: int, *, brief: bool = False) -> str:
     decided = result.decided
     assert decided is not None
     share, low, high = decided.share[row], decided.low[row], decided.high[row]
-    if not np.isfinite(share) or unknown(low, high):
+    if not np.isfinite(share):
         return "unknown how many draws decide otherwise"
-    draws = "draws" if decided.draws[row] > 0 else "counterfactuals"  # listed, and not drawn
-    of = "" if brief else f" of {draws}" if result.modality == "table" else " of fills"
-    return f"{round(100 * share)} %{of} decide otherwise; 95 %: {round(100 * low)} to {round(100 * high)}"
+    table = result.modality == "table"
+    draws = "fills" if not table else "draws" if decided.draws[row] > 0 else "counterfactuals"  # listed, and not drawn
+    if unknown(low, high):
+        few = "reference rows like it" if table else "fills"
+        if brief:
+            return f"{round(100 * share)} % flip, but few {few.removeprefix('reference ')}: 0 to 100"
+        return f"{round(100 * share)} % of {draws} decide otherwise, but 95 %: 0 to 100, too few {few} to know"
+    of = "flip" if brief else f"of {draws} decide otherwise"
+    return f"{round(100 * share)} % {of}; 95 %: {round(100 * low)} to {round(100 * high)}"
 
 
 def size_words(result: Result, row: int, *, brief: bool = False) -> str:
@@ -137,6 +146,16 @@ def size_words(result: Result, row: int, *, brief: bool = False) -> str:
     size = f"{abs(drop):.2f}" if 0.005 <= abs(drop) < 1 else "nothing" if not drop else number(abs(drop))
     words = ("takes", "off") if drop >= 0 else ("adds", "to")
     return f"{words[0]} {size}{'' if brief else f' {words[1]} {of}'}"
+
+
+def size_of(result: Result, row: int) -> tuple[float, float, float]:
+    """Return by how much a part of a table moves the output, with its interval: given x, which allows for the fit of
+    the sampler, where that was asked of the very class; else the effect."""
+    moved, effects, target = result.moved, result.effects, result.record.target
+    own = target != "predicted" or result.outputs[result.input_of[row]].argmax() == result.evidence.classes[row]
+    if moved is not None and result.modality == "table" and own and np.isfinite(moved.drop[row]):
+        return float(moved.drop[row]), float(moved.low[row]), float(moved.high[row])
+    return float(effects.effect[row]), float(effects.low[row]), float(effects.high[row])
 
 
 def unknown(low: Floats | float, high: Floats | float) -> Bools:
@@ -196,9 +215,11 @@ def reasons(result: Result, position: int, k: int) -> dict[str, list[Any]]:
     for row in rows.tolist():
         words = [str(result.table["status"].iloc[row])]
         if np.isfinite(effects.effect[row]):
-            words.append(f"effect {with_interval(effects.effect[row], effects.low[row], effects.high[row])}")
+            words.append(f"effect {with_interval(*size_of(result, row))}")
         if decided is not None:
-            verdict = "decisive" if decided.necessary[row] else "not decisive"
+            verdict = "decisive" if decided.necessary[row] else "not shown to be decisive"
+            if decided.high[row] <= decided.level:
+                verdict = "not decisive"
             words = [f"{verdict} ({flip_words(result, row)})", *words]
         shown["sentence"].append(f"{result.subset_names[int(result.subset_of[row])]}: {'; '.join(words)}.")
     sets = () if result.sets is None else result.sets.enough(position)
@@ -212,6 +233,13 @@ def reasons(result: Result, position: int, k: int) -> dict[str, list[Any]]:
         for title, column in shown.items():
             column.insert(int((rank[rows] == len(cases)).sum()), row.get(title, np.nan))
     return {name: column[:k] for name, column in shown.items()}
+
+
+def reasons_text(kinds: Iterable[str], sentences: Iterable[str]) -> str:
+    """Return reasons in lines, each with its kind."""
+    each = zip(kinds, sentences, strict=True)
+    lines = [textwrap.fill(f"{kind}: {one}", WIDTH, subsequent_indent="    ") for kind, one in each]
+    return "\n".join(lines)
 
 
 def _order(result: Result, rows: Ints) -> list[str]:

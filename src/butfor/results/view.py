@@ -15,6 +15,7 @@ import numpy as np
 
 from butfor.inference.effects import Effects
 from butfor.results.notes import PICKED
+from butfor.results.record import TableInputs
 from butfor.results.result import Moved, Result
 from butfor.results.summary import (
     WIDTH,
@@ -28,6 +29,7 @@ from butfor.results.summary import (
     importance_headline,
     number,
     probabilities,
+    size_of,
     size_words,
     to_scale,
     unknown,
@@ -144,6 +146,7 @@ class Answer:
 
     about: About
     text: str
+    full: str = ""  # with the names that `text` cuts to keep to a line of the terminal
 
     @property
     def question(self) -> str:
@@ -196,7 +199,7 @@ def view(result: Result) -> View:
     return View(
         lines=tuple(answer(result)),
         chart=global_chart(result) if result.is_global else _chart(result),
-        nearest=_nearest(result),
+        nearest=None if (nearest := _nearest(result)) is None else nearest_case(result, nearest),
         guarantee=str(replace(result.guarantee, caveats=())),
         caveats=tuple(map(str, result.guarantee.caveats)),
         promises=tuple(promises),
@@ -209,6 +212,7 @@ def view(result: Result) -> View:
 
 MOST_ANSWERED, MOST_NOTES, MOST_NAMED = 10, 3, 5
 TRIVIAL = 1e-3  # of the spread of outputs over inputs and reference: less is no finding
+SHORT_NAME = 30  # characters, where that makes room for another part
 LEAST_SHOWN = 12  # characters of a name that is cut
 DOUBTS = ("dependence-ignored", "data-dependent", "truth", "beyond-reference", "not-controlled", "check-of-all")
 OF_GIVEN = ("given-reach", "given-open", "painted-again")
@@ -225,6 +229,8 @@ def answer(result: Result) -> list[Answer]:
         first = [_global_says(result), _matter(result)]
     else:
         parts = (_says, _decisive, _enough, _moves, _nearest_line, _unusual, _differ)
+        if only_together(result):  # what is enough tells more then
+            parts = (_says, _enough, _decisive, *parts[3:])
         first = [line for part in parts if (line := part(result)) is not None]
     if result.located is not None:
         located = where_lines(result, lambda *one: cut(input_title(*one), 24), MOST_NAMED)
@@ -235,6 +241,8 @@ def answer(result: Result) -> list[Answer]:
     notes = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]
     notes += [caveat for caveat in result.guarantee.caveats if caveat.code in DOUBTS]
     notes += [note for note in result.notes if note.code in OF_GIVEN]
+    if only_together(result):
+        notes.append(Note("only-together", "limit", {"enough": bool(result.sets and len(result.enough()))}))
     if not result.chosen.any():  # the limit that decided this
         notes += [note for note in result.notes if note.code in BINDING and _binds(result, note)][:1]
     room = min(MOST_NOTES, MOST_ANSWERED - len(first) - len(last))
@@ -243,8 +251,8 @@ def answer(result: Result) -> list[Answer]:
 
 def _line_of(about: About, text: str) -> Answer:
     """Return a line, cut where it is too long."""
-    made = Answer(about, text)
-    return made if len(str(made)) <= WIDTH else Answer(about, cut(text, len(text) - len(str(made)) + WIDTH))
+    made = Answer(about, text, text)
+    return made if len(str(made)) <= WIDTH else replace(made, text=cut(text, len(text) - len(str(made)) + WIDTH))
 
 
 def cut(text: str, most: int) -> str:
@@ -278,13 +286,19 @@ def _listing(about: About, head: str, items: Sequence[tuple[str, str]], tail: st
         count = len(items) + further - shown
         return f"; {count} other {noun}{'s' * (count > 1)}" if count else ""
 
-    room, shown = WIDTH - len(str(Answer(about, head + tail))), list[str]()
-    for name, words in items[:MOST_NAMED]:
-        space = room - len("; ".join([*shown, words])) - len(more(len(shown) + 1))
-        if shown and len(name) > space:
-            break
-        shown.append(shorter(name, max(space, LEAST_SHOWN)) + words)
-    return _line_of(about, f"{head}{'; '.join(shown)}{more(len(shown))}{tail}")
+    def fitting(longest: int) -> list[str]:
+        room, shown = WIDTH - len(str(Answer(about, head + tail))), list[str]()
+        for name, words in items[:MOST_NAMED]:
+            space = room - len("; ".join([*shown, words])) - len(more(len(shown) + 1))
+            fits = shorter(name, max(min(space, longest), LEAST_SHOWN))
+            if (shown or longest < WIDTH) and (len(fits) > space or "…" in fits):
+                break
+            shown.append(fits + words)
+        return shown
+
+    shown = max(map(fitting, (WIDTH, SHORT_NAME)), key=len)  # rather two parts than one with a long name
+    full = "; ".join(name + words for name, words in items[:MOST_NAMED]) + more(min(len(items), MOST_NAMED))
+    return replace(_line_of(about, f"{head}{'; '.join(shown)}{more(len(shown))}{tail}"), full=f"{head}{full}{tail}")
 
 
 def _says(result: Result) -> Answer:
@@ -357,32 +371,37 @@ def _decisive(result: Result) -> Answer | None:
         return None
     root, needed = whole_inputs(result), finest_of(result, decided.necessary & ~doubtful(result))
     below, share = np.flatnonzero(needed & ~root), np.nan_to_num(decided.share, nan=-1.0)
-    unresolved = _inputs_of(result, needed & root)
+    unresolved, left_out = _inputs_of(result, needed & root), _not_counted(result, decided.necessary)
     limit = _only_root(result)
     if below.size and total == 1:
         rows = below[np.argsort(-share[below], kind="stable")].tolist()
         words = [f" ({'together; ' * (_width(result, row) > 1)}{flip_words(result, row)})" for row in rows]
-        return _listing("decisive", "", [(_name(result, row), text) for row, text in zip(rows, words, strict=True)])
+        items = [(_name(result, row), text) for row, text in zip(rows, words, strict=True)]
+        return _listing("decisive", "", items, left_out)
     if below.size:
         none = total - len(np.union1d(result.input_of[below], unresolved))
-        tail = f"; {limit} for {len(unresolved):,}" * bool(len(unresolved)) + f"; nothing for {none:,}" * bool(none)
-        return _listing("decisive", "", _counted_parts(result, below), tail)
+        few = 20 * len(unresolved) <= total  # not worth the room of a part: one of the others
+        tail = f"; {limit} for {len(unresolved):,}" * (not few) + f"; nothing for {none:,}" * bool(none) + left_out
+        parts, others = _counted_parts(result, below, decided.necessary), int(few and len(unresolved) > 0)
+        return _listing("decisive", "", parts, tail, further=others)
     head = limit if len(unresolved) else "no part"
     if total > 1:
-        rest = f"; nothing for {total - len(unresolved):,}" * (len(unresolved) < total)
-        some = f"{limit} for {len(unresolved):,} of {total:,}{rest}"
+        some = f"{limit} for {len(unresolved):,} of {total:,}"
         head = some if len(unresolved) else f"no part for any of {total:,}"
+    head += left_out
     size, known = len(result.subset_names), ~root & (share >= 0) & ~unknown(decided.low, decided.high)
     count = np.bincount(result.subset_of[known], minlength=size)
     mean = np.bincount(result.subset_of[known], weights=share[known], minlength=size) / np.maximum(count, 1)
     part = int(np.argmax(mean))  # on average over the inputs
-    if not mean[part]:
+    if not mean[part] and (total > 1 or not (share[~root] > 0).any()):
         return _line_of("decisive", head if (share > 0).any() else f"{head}: no draw changes the decision")
-    drawn = (decided.draws[known & (result.subset_of == part)] > 0).any()  # or listed
-    near = f"{percent(mean[part])} of {'draws' if drawn else 'counterfactuals'} flip"
-    if total == 1:
-        near = flip_words(result, int(np.flatnonzero(result.subset_of == part)[0]), brief=True)
-    return _listing("decisive", f"{head}; closest: ", [(_joined(result, part), f" ({near})")])
+    if total > 1:
+        drawn = (decided.draws[known & (result.subset_of == part)] > 0).any()  # or listed
+        near = f" ({percent(mean[part])} of {'draws' if drawn else 'counterfactuals'} flip)"
+        return _listing("decisive", f"{head}; closest: ", [(_joined(result, part), near)])
+    row = int(np.argmax(np.where(root, -1.0, share)))  # even where little is known of it
+    near = f" ({flip_words(result, row, brief=True)})"
+    return _listing("decisive", f"{head}; closest: ", [(_name(result, row), near)])
 
 
 def _enough(result: Result) -> Answer | None:
@@ -405,14 +424,8 @@ def _enough(result: Result) -> Answer | None:
         head = "" if kept else "no set of up to four; closest: "
         items = [(" + ".join(first.columns), words), *((f"or {' + '.join(one.columns)}", "") for one in others)]
         return _listing("enough", head, items)
-    left, items = (
-        [[one.columns for one in kept] for kept in by_input],
-        [],
-    )  # no sets: their order changes with the process
-    while count := Counter(columns for kept in left for columns in kept if columns):
-        columns, number = max(count.items(), key=lambda one: (one[1], -len(one[0])))
-        items.append((" + ".join(columns), f" for {number:,}{'' if items else f' of {total:,}'}"))
-        left = [[] if columns in kept else kept for kept in left]
+    items = [(" + ".join(columns), f" for {number:,}") for columns, number in _sets_by_count(result)]
+    items[:1] = [(name, f"{words} of {total:,}") for name, words in items[:1]]
     anyway = sum(not one.columns for kept in by_input for one in kept)
     none = sum(not kept for kept in by_input)
     tail = f"; no set for {none:,}" * bool(none)
@@ -424,6 +437,19 @@ def _enough(result: Result) -> Answer | None:
     return _line_of("enough", words)
 
 
+def _sets_by_count(result: Result) -> list[tuple[tuple[str, ...], int]]:
+    """Return the sets that together serve most inputs, with the number that each serves of those left by the others."""
+    sets, found = result.sets, list[tuple[tuple[str, ...], int]]()
+    if sets is None:
+        return []
+    # no sets: their order changes with the process
+    left = [[one.columns for one in sets.enough(index)] for index in range(len(result.input_names))]
+    while count := Counter(columns for kept in left for columns in kept if columns):
+        found.append(max(count.items(), key=lambda one: (one[1], -len(one[0]))))
+        left = [[] if found[-1][0] in kept else kept for kept in left]
+    return found
+
+
 def _moves(result: Result) -> Answer | None:
     """Return the parts that move the output by more than a little, and by how much."""
     moved, total = result.moved, len(result.input_names)
@@ -431,35 +457,39 @@ def _moves(result: Result) -> Answer | None:
         return None
     rows = np.flatnonzero(_moving(result, moved) & ~whole_inputs(result))
     link = LINKS.get(str(result.record.link), "")
-    tail = f" ({link})" if link else ""
+    tail = (f" ({link})" if link else "") + _not_counted(result, moved.moves, named=True)
     if not rows.size:
-        which = _only_root(result) if moved.moves.any() else "no part"
-        return _line_of("moves", f"{which} by more than {number(moved.least)}{tail}")
+        which = _only_root(result) if (moved.moves & ~doubtful(result)).any() else "no part"
+        least = f" by more than {number(moved.least)}" * (not doubtful(result)[moved.moves].any())
+        return _line_of("moves", f"{which}{least}{tail}")
     shared = total > 1 and len(np.unique(result.subset_of[rows])) < len(rows)  # regions of one name in many images
     if total == 1 or (result.modality in INPUTS and not (result.modality == "image" and shared)):
         rows = rows[np.argsort(-np.abs(moved.drop[rows]), kind="stable")]
         head = "" if total == 1 else f"{len(rows):,} parts in {len(np.unique(result.input_of[rows])):,} of {total:,}: "
+        if result.modality == "text" and total > 1:
+            return _listing("moves", head, _by_word(result, rows, moved.drop), tail)
         items = []
         for row in rows.tolist():
-            words = number(moved.drop[row], sign=True)
-            if result.modality == "image":
-                words = size_words(result, row, brief=row != rows[0])
-            elif total == 1:
+            words = size_words(result, row, brief=row != rows[0])
+            if result.modality != "image":
                 words = with_interval(moved.drop[row], moved.low[row], moved.high[row])
             items.append((_name(result, row), f" {words}"))
         return _listing("moves", head, items, tail)
-    by_how_much: dict[str, str] = {}
+    by_how_much, counts = dict[str, str](), dict[str, str]()
     for j in np.unique(result.subset_of[rows]).tolist():
-        alike = rows[result.subset_of[rows] == j]
+        alike = np.flatnonzero(moved.moves & ~doubtful(result) & (result.subset_of == j))
         drops = moved.drop[alike]
         if result.modality == "image":  # as in the image in the middle
             middle = int(alike[np.argsort(drops)[len(drops) // 2]])
             by_how_much[_joined(result, j)] = f" {size_words(result, middle, brief=bool(by_how_much))}"
             continue
         size = number(float(np.abs(drops).mean()))
-        way = "up" if (drops > 0).all() else "down" if (drops < 0).all() else "up or down"
-        by_how_much[_joined(result, j)] = f" {way} by {size}"
-    items = [(name, by_how_much[name] + words) for name, words in _counted_parts(result, rows, "in")]
+        up = int((drops > 0).sum())
+        way = "up " if up == len(drops) else "down " if not up else ""
+        by_how_much[_joined(result, j)] = f" {way}by {size}"
+        counts[_joined(result, j)] = "" if way else f" ({up:,} up, {len(drops) - up:,} down)"
+    parts = _counted_parts(result, rows, moved.moves, "in")
+    items = [(name, by_how_much[name] + words + counts.get(name, "")) for name, words in parts]
     return _listing("moves", "", items, tail)
 
 
@@ -468,7 +498,7 @@ def _moving(result: Result, moved: Moved) -> Bools:
     layers, moving = result.hypotheses.layers, moved.moves & ~doubtful(result)
     if layers is None:
         return moving
-    rows = np.flatnonzero(moved.moves)
+    rows = np.flatnonzero(moving)
     above = layers.parent[rows]
     while (above >= 0).any():
         rows, above = rows[above >= 0], above[above >= 0]
@@ -478,45 +508,54 @@ def _moving(result: Result, moved: Moved) -> Bools:
 
 
 def _nearest_line(result: Result) -> Answer | None:
-    """Return the nearest draw that changes the decision of the input with most to show."""
-    case = _nearest(result)
-    if case is None or not case.changes:
+    """Return the nearest draw that changes the decision of one input, for example."""
+    row = _nearest(result)
+    case = None if row is None else nearest_case(result, row)
+    if row is None or case is None or not case.changes:
         return None
-    index = input_index(result, None)
-    head = "" if len(result.input_names) == 1 else f"{cut(input_title(result, index), 24)}: "
+    title = input_title(result, int(result.input_of[row]))
+    head = "" if len(result.input_names) == 1 else f"for example {cut(title, 24)}: "
     items = [(name, f" {before} → {after}") for name, before, after in case.changes]
+    then, tail = "", f" ({case.output} {case.before} → {case.after})" if case.before else ""
     if case.becomes:
-        head += f"{_quoted(case.output)} ({case.before} → {case.after}) to {_quoted(case.becomes)} if "
-        return _listing("nearest", head, items, further=case.more)
-    tail = f" ({case.output} {case.before} → {case.after})" if case.before else ""
-    return _listing("nearest", head, items, tail, further=case.more)
+        before, becomes = _quoted(case.output), _quoted(case.becomes)
+        then, tail = f"{before} ({case.before} → {case.after}) to {becomes} if ", ""
+    line = made = _listing("nearest", head + then, items, tail, further=case.more)
+    if case.becomes and "…" in made.text:  # rather without the outputs
+        line = _listing("nearest", f"{head}{before} to {becomes} if ", items, further=case.more)
+    return replace(line, full=made.full.replace(head, f"for example {title}: ", 1) if head else made.full)
 
 
 def _unusual(result: Result) -> Answer:
     """Return the parts in which inputs are unusual beside their counterfactuals."""
     total, root = len(result.input_names), whole_inputs(result)
-    chosen = headline_parts(result, result.chosen & ~doubtful(result)) & ~trivial(result)
+    counted = result.chosen & ~doubtful(result)
+    chosen = headline_parts(result, counted) & ~trivial(result)
     below = np.flatnonzero(chosen & ~root)
     picked = any(note.code in PICKED for note in result.run_notes)
     tail = f", unless picked by {'its' if total == 1 else 'their'} output" if picked else ""
+    left_out = _not_counted(result, result.chosen, named=result.moved is None)
+    tail += left_out
     if below.size and (total == 1 or result.modality == "text"):
         size = np.nan_to_num(np.abs(result.effects.effect[below]))
         rows = below[np.argsort(-size, kind="stable")]
         head = "" if total == 1 else f"{len(rows):,} parts in {len(_inputs_of(result, chosen)):,} of {total:,}: "
-        link, effects, items = LINKS.get(str(result.record.link), ""), result.effects, list[tuple[str, str]]()
-        for row in rows.tolist():
-            ends = effects.effect[row], effects.low[row], effects.high[row]
-            words = with_interval(*ends) if total == 1 else number(ends[0], sign=True)
-            items.append((_name(result, row), f" {words}" * bool(np.isfinite(ends[0]))))
+        link, ends = LINKS.get(str(result.record.link), ""), [size_of(result, row) for row in rows.tolist()]
+        items = [
+            (_name(result, row), f" {with_interval(*one)}" * bool(np.isfinite(one[0])))
+            for row, one in zip(rows.tolist(), ends, strict=True)
+        ]
+        if total > 1:
+            items = _by_word(result, rows, result.effects.effect)
         return _listing("unusual", head, items, f" ({link})" * bool(link) + tail)
     if below.size:
-        return _listing("unusual", "", _counted_parts(result, below, "in"), tail)
+        return _listing("unusual", "", _counted_parts(result, below, result.chosen, "in"), tail)
     if chosen.any():
         many = "" if total == 1 else f" in {len(_inputs_of(result, chosen)):,} of {total:,}"
         return _line_of("unusual", f"{_only_root(result)}{many}{tail}")
-    if result.chosen.any():
+    if counted.any():
         return _line_of("unusual", "nothing of any size: effects are below a thousandth of the spread of outputs")
-    return _line_of("unusual", "nothing" if total == 1 else "no input in any part")
+    return _line_of("unusual", f"{'nothing' if total == 1 else 'no input in any part'}{left_out}")
 
 
 def _differ(result: Result) -> Answer | None:
@@ -535,13 +574,16 @@ def _differ(result: Result) -> Answer | None:
         name = _joined(result, j) if below.any() else f"only {result.subset_names[j]} together"
         items.append((name, f" {with_interval(over.effect[j], over.low[j], over.high[j])}"))
     if items:
-        return _listing("differ", "", items, " (of its predicted class)" * several)
+        return _listing("differ", "", items, f" ({output_label(result)})" * several)
     hint = f" (of each input's predicted class; target={names[called[0]]!r} asks about one class)" if several else ""
     return _line_of("differ", f"in no part{hint}")
 
 
 def _global_says(result: Result) -> Answer:
     rise, redrawn = f"mean rise of the {result.importance.loss} loss", "when a column is redrawn given the others"
+    losses = result.evidence.observed  # summed over the inputs: of the model on the data as they are
+    if result.record.test == "holdout" and losses.size:
+        rise += f" (now {number(float(losses.max()) / max(1, result.n_inputs))})"
     if result.record.test != "holdout":
         rise, redrawn = "change of the mean output", "when a column is redrawn as in the reference"
     return _line_of("says", f"{result.n_inputs:,} inputs: {rise} {redrawn}")
@@ -549,24 +591,42 @@ def _global_says(result: Result) -> Answer:
 
 def _matter(result: Result) -> Answer:
     """Return the columns that matter over a data set, or in which it differs from the reference."""
-    finest, effects = finest_of(result, result.chosen), result.effects  # a group where none of its columns is
-    rows, items = np.flatnonzero(finest), list[tuple[str, str]]()
-    group = (result.hypotheses.resolution == 0) & (result.hypotheses.layers is not None)
+    effects, layers, rows = result.effects, result.hypotheses.layers, np.flatnonzero(result.chosen)
+    group, inside = (result.hypotheses.resolution == 0) & (layers is not None), np.zeros(len(result.chosen), bool)
+    if layers is not None:
+        inside = (layers.parent >= 0) & result.chosen[layers.parent]
+    items = list[tuple[str, str]]()
     for j in rows[np.argsort(-np.nan_to_num(np.abs(effects.effect[rows])), kind="stable")].tolist():
         words = with_interval(effects.effect[j], effects.low[j], effects.high[j])
-        items.append((result.subset_names[j], f"{' together' * bool(group[j])} {words}"))
+        how = " together" if group[j] else " alone" if inside[j] else ""
+        items.append((_joined(result, j), f"{how} {words}"))
     about: About = "matter" if result.record.test == "holdout" else "differ"
-    return _listing(about, "", items) if items else _line_of(about, f"nothing, of {len(finest):,}")
+    return _listing(about, "", items) if items else _line_of(about, f"nothing, of {len(result.chosen):,}")
 
 
-def _counted_parts(result: Result, rows: Ints, preposition: str = "for") -> list[tuple[str, str]]:
-    """Return parts with the number of inputs that they are marked for, most often first; most of a table last."""
-    count, total = np.bincount(result.subset_of[rows], minlength=len(result.subset_names)), len(result.input_names)
-    large = np.zeros(len(count), bool)
+def _counted_parts(result: Result, rows: Ints, every: Bools, preposition: str = "for") -> list[tuple[str, str]]:
+    """Return the parts of some rows, those that are the finest most often first and most of a table last, each with
+    the number of inputs that it is marked for at all: `every` (H,), as `result.features` and plots count."""
+    size, total = len(result.subset_names), len(result.input_names)
+    finest, large = np.bincount(result.subset_of[rows], minlength=size), np.zeros(size, bool)
+    count = np.bincount(result.subset_of[every & ~doubtful(result)], minlength=size)
     for row in rows.tolist():
-        large[result.subset_of[row]] = 3 * _width(result, row) > 2 * max(len(result.record.columns), 2)
-    items = [(_joined(result, j), f" {preposition} {count[j]:,}") for j in np.lexsort((-count, large)) if count[j]]
+        large[result.subset_of[row]] = 4 * _width(result, row) > 3 * max(len(result.record.columns), 2)
+    items = [(_joined(result, j), f" {preposition} {count[j]:,}") for j in np.lexsort((-finest, large)) if finest[j]]
     return [(name, f"{words} of {total:,}" if k == 0 else words) for k, (name, words) in enumerate(items)]
+
+
+def _by_word(result: Result, rows: Ints, sizes: Floats) -> list[tuple[str, str]]:
+    """Return the words of some rows with their mean size: a word that stands in several texts is one of them."""
+    alike: dict[str, list[int]] = {}
+    for row in rows.tolist():
+        alike.setdefault(_name(result, row).casefold(), []).append(row)
+    items = []
+    for same in sorted(alike.values(), key=lambda same: -abs(np.nan_to_num(sizes[same]).sum())):
+        mean, texts = float(np.mean(sizes[same])), len(np.unique(result.input_of[same]))
+        size = f" {number(mean, sign=True)}" * bool(np.isfinite(mean))
+        items.append((_name(result, same[0]), f"{size}{f' in {texts:,} texts' * (texts > 1)}"))
+    return items
 
 
 def _name(result: Result, row: int) -> str:
@@ -629,16 +689,46 @@ def doubtful(result: Result) -> Bools:
     return np.zeros(len(result.chosen), bool) if result.fills is None else result.fills.doubtful
 
 
+def unusual(result: Result) -> Bools:
+    """Return which hypotheses (H,) count as findings of the test: in colour, and in every number of findings."""
+    return marked(result) if result.located is not None else result.chosen & ~doubtful(result)
+
+
+def _not_counted(result: Result, findings: Bools, *, named: bool = False) -> str:
+    """Say how many findings are not counted, since their fills look odd; `named` adds the largest of them."""
+    rows = np.flatnonzero(findings & doubtful(result))
+    if not rows.size or not named:
+        return f"; {rows.size:,} not counted" * bool(rows.size)
+    size = np.nan_to_num(result.effects.effect if result.moved is None else result.moved.drop)
+    row = int(rows[np.argmax(np.abs(size[rows]))])
+    where = "" if len(result.input_names) == 1 else f"{cut(input_title(result, int(result.input_of[row])), 24)}, "
+    largest = f"{where}{cut(_name(result, row), 24)} ({number(size[row], sign=True)})"
+    more = f" and {rows.size - 1:,} more" * (rows.size > 1)
+    return f"; not counted (fills look odd): {largest}{more}"
+
+
 def trivial(result: Result) -> Bools:
     """Return which effects (H,) are too small to be shown as a finding."""
     return np.asarray(np.nan_to_num(np.abs(result.effects.effect), nan=np.inf) < TRIVIAL * spread(result))
 
 
+def only_together(result: Result) -> bool:
+    """Return whether most decisions hang on all columns together, and on no part of them."""
+    if result.decided is None or result.modality != "table":
+        return False
+    hangs = _inputs_of(result, finest_of(result, result.decided.necessary) & whole_inputs(result))
+    return 2 * len(hangs) > len(result.input_names)
+
+
 def _binds(result: Result, note: Note) -> bool:
     """Return whether a limit decided the outcome: something that is not chosen has the least p-value it allows."""
-    values = note.values
+    values, decided = note.values, result.decided
+    if note.code in ("ordinary", "as-drawn"):  # would contradict what is decisive
+        return decided is None or not decided.necessary.any()
     least = {"reference-limits": values.get("floor", 0.0), "draws-limit": values.get("h", 1) / values.get("draws", 1)}
-    return note.code not in least or bool((~result.chosen & (result.evidence.values <= 1.5 * least[note.code])).any())
+    if note.code not in least:
+        return True
+    return not result.chosen.any() and bool((result.evidence.values <= 1.5 * least[note.code]).any())
 
 
 def promise_line(result: Result) -> str:
@@ -692,13 +782,14 @@ def class_label(name: object) -> str:
 
 
 def output_class(result: Result, index: int | None = None) -> str:
-    """Return the name of the output that was tested; "the class asked about" where inputs differ in it."""
+    """Return the name of the output that was tested; "the predicted class" where inputs differ in it."""
     names = result.output_names
     if names is None:
         return ""
     classes = result.evidence.classes
     tested = np.unique(classes if index is None else classes[result.input_of == index])
-    return class_label(names[int(tested[0])]) if len(tested) == 1 else "the class asked about"
+    own = {"truth": "the true class", "observed-class": "the observed class"}.get(str(result.record.target))
+    return class_label(names[int(tested[0])]) if len(tested) == 1 else own or "the predicted class"
 
 
 def output_label(result: Result, index: int | None = None) -> str:
@@ -752,13 +843,16 @@ def marked(result: Result) -> Bools:
 
 def input_index(result: Result, name: object) -> int:
     """Return the index of an input; None is the one with most that is marked, then with the largest effect."""
-    if name is not None:
-        return result.position(name)
+    return int(inputs_by_findings(result)[0]) if name is None else result.position(name)
+
+
+def inputs_by_findings(result: Result) -> Ints:
+    """Return the inputs, those with most that is marked first, then those with the largest effect."""
     count = len(result.input_names)
     findings = np.bincount(result.input_of[marked(result)], minlength=count)
     size = np.zeros(count)
     np.maximum.at(size, result.input_of, np.nan_to_num(np.abs(result.effects.effect)))
-    return int(np.lexsort((-size, -findings))[0])
+    return np.lexsort((-size, -findings))
 
 
 def strongest(result: Result, rows: Ints, sure: Bools, most: int) -> Ints:
@@ -901,16 +995,21 @@ def global_chart(result: Result) -> Chart:
 
 def _chart(result: Result) -> Chart | None:
     """Return the chart beside the first sentence."""
-    decided, over, chosen = result.decided, result.over_inputs, result.chosen
+    decided, over, chosen = result.decided, result.over_inputs, unusual(result)
     where = result.located is not None and result.moved is not None
     if where and len(result.input_names) > 1:
         last = {smallest(result, i) for i in range(len(result.input_names))}
         least = np.array([row in last for row in range(len(chosen))])
-        return _counts(result, least, "by the smallest region that moves the output")
+        return _counts(result, least, least, ", by the smallest region that moves the output")
+    if len(result.input_names) > 1 and only_together(result) and (sets := _sets_by_count(result)):
+        longest, total = scale_over(sets[0][1]), len(result.input_names)
+        served = [(" + ".join(columns), n, longest(float(n))) for columns, n in sets[:MOST_LINES]]
+        made = (Line(name, f"{n:,} of {total:,}", "", longest(0.0), end, end, sure=True) for name, n, end in served)
+        return Chart("Number of inputs, by the set of columns that is enough", tuple(made), "count")
     if not where and decided is not None and (len(result.input_names) == 1 or decided.necessary.any()):
         if len(result.input_names) > 1 and len(np.unique(result.subset_of[decided.necessary])) > 2:
-            title = "by the finest part that is decisive"
-            return _counts(result, finest_of(result, decided.necessary), title)
+            finest = finest_of(result, decided.necessary)
+            return _counts(result, finest, decided.necessary, " for which a part is decisive")
         index = input_index(result, None)
         rows = rows_of(result, index)
         rows = rows[~whole_inputs(result)[rows] | (len(rows) == 1)]
@@ -925,32 +1024,31 @@ def _chart(result: Result) -> Chart | None:
         order = np.lexsort((-np.abs(np.nan_to_num(over.effect)), ~over.chosen))
         return features_chart(result, order[:MOST_LINES])
     if chosen.any() and len(result.input_names) > 1:
-        part = "part" if result.hypotheses.layers is None else "finest part"
-        return _counts(result, headline_parts(result, chosen), f"by the {part} that is unusual")
+        return _counts(result, headline_parts(result, chosen), chosen, " with something unusual in a part")
     index = input_index(result, None)
     rows = rows_of(result, index)
     rows = rows[np.isfinite(result.effects.effect[rows])]
     if not len(rows):
         return None
-    sure = marked(result) if where else chosen
-    lines, zero = effect_lines(result, strongest(result, rows, sure, MOST_LINES), sure)
+    lines, zero = effect_lines(result, strongest(result, rows, chosen, MOST_LINES), chosen)
     title = f"{input_title(result, index)}: {effect_label(result, index)}"
     blue = "moves the output" if where else "unusual"
     return Chart(title, lines, "zero", zero, f"{KEY.format(blue=blue)} {of_intervals(result)}")
 
 
-def _counts(result: Result, marked: Bools, title: str) -> Chart:
-    """Return for how many inputs each subset is marked; those marked are the finest of each input."""
+def _counts(result: Result, finest: Bools, every: Bools, title: str) -> Chart:
+    """Return for how many inputs each subset is marked (`every`), of those that are the finest in some input."""
     size = len(result.subset_names)
-    count, total = np.bincount(result.subset_of[marked], minlength=size), np.bincount(result.subset_of, minlength=size)
-    order = np.argsort(-count, kind="stable")[: min(MOST_LINES, int((count > 0).sum()))]
-    scale = scale_over(count.max(initial=1))  # not all inputs: 76 of 5,000 would be a speck
+    first, total = np.bincount(result.subset_of[finest], minlength=size), np.bincount(result.subset_of, minlength=size)
+    count = np.bincount(result.subset_of[every], minlength=size)
+    order = np.argsort(-first, kind="stable")[: min(MOST_LINES, int((first > 0).sum()))]
+    scale = scale_over(count[order].max(initial=1))  # not all inputs: 76 of 5,000 would be a speck
     bars = [(j, scale(float(count[j]))) for j in order.tolist()]
     lines = (
-        Line(result.subset_names[j], f"{count[j]:,} of {total[j]:,}", "", scale(0.0), end, end, bool(count[j]))
+        Line(result.subset_names[j], f"{count[j]:,} of {total[j]:,}", "", scale(0.0), end, end, sure=True)
         for j, end in bars
     )
-    return Chart(f"Number of {INPUTS.get(result.modality, 'inputs')}, {title}", tuple(lines), "count")
+    return Chart(f"Number of {INPUTS.get(result.modality, 'inputs')}{title}", tuple(lines), "count")
 
 
 def called(result: Result) -> list[str]:
@@ -974,14 +1072,22 @@ def entries(result: Result, most: int) -> list[Entry]:
     ]
 
 
-def _nearest(result: Result) -> NearestCase | None:
-    """Return the nearest case in which the decision of the input with most to show changes."""
+def _nearest(result: Result) -> int | None:
+    """Return the hypothesis with the nearest draw that changes the decision of one input: of inputs where that is of a
+    part that is decisive, else of all, the one with most to show."""
     decided = result.decided
     if decided is None or not decided.nearest:
         return None
-    every = rows_of(result, input_index(result, None))
-    rows = [row for row in every[result._calibrated[every]].tolist() if row in decided.nearest]  # as `result.nearest`
-    return nearest_case(result, min(rows, key=lambda row: decided.nearest[row].distances[0])) if rows else None
+    rows = np.array([row for row in decided.nearest if result._calibrated[row]], np.int64)  # as `result.nearest`
+    far = np.array([decided.nearest[row].distances[0] for row in rows.tolist()])
+    rows = rows[np.lexsort((rows, far, result.input_of[rows]))]
+    rows = rows[np.unique(result.input_of[rows], return_index=True)[1]]  # of each input the nearest
+    shown = decided.necessary & ~whole_inputs(result)
+    order = inputs_by_findings(result)
+    rows = rows[np.lexsort((np.argsort(order)[result.input_of[rows]], ~shown[rows]))]
+    if not len(rows) or not (shown[rows[0]] or result.input_of[rows[0]] == order[0]):
+        return None
+    return int(rows[0])
 
 
 def nearest_case(result: Result, row: int) -> NearestCase | None:
@@ -989,12 +1095,9 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     decided, index = result.decided, int(result.input_of[row])
     if decided is None or result.modality != "table" or row not in decided.nearest:
         return None
-    items, subset, names = result.hypotheses.items, result.hypotheses.block_of(row).subset, result.record.columns
-    before = items.shown(items.block(index, index + 1))
-    after = result.nearest(result.input_names[index], subset.name)
-    assert after is not None
-    pairs = [(str(names[j]), *_column(before, j), *_column(after, j)) for j in subset.index.tolist()]
-    changes = [(name, old, new) for name, old, new in pairs if old != new]
+    items, subset = result.hypotheses.items, result.hypotheses.block_of(row).subset
+    observed = items.block(index, index + 1)
+    changes = _changes(result, index, items.whole(np.asarray(decided.nearest[row].pieces[:1]), observed, subset))
     then, classes, by_rule = decided.nearest[row].outputs[0], result.output_names, bool(result.record.decisions)
     column = int(result.evidence.classes[row]) if len(then) > 1 else 0
     name = "output" if classes is None else class_label(classes[column])
@@ -1007,6 +1110,40 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
         str(result.input_names[index]), subset.name, tuple(changes[:MOST_CHANGED]), max(0, len(changes) - MOST_CHANGED),
         name, read[0] if len(read) > 1 else "", read[-1], becomes,
     )  # fmt: skip
+
+
+def _changes(result: Result, index: int, after: Batch) -> list[tuple[str, str, str]]:
+    """Return the columns in which a row (1, columns) differs from an input, with both values: the largest change first,
+    in parts of the range of the column over the inputs and the draws that change this decision."""
+    items, decided, inputs = result.hypotheses.items, result.decided, result.record.inputs
+    assert decided is not None
+    assert isinstance(inputs, TableInputs)
+    observed = items.block(index, index + 1)
+    known = items.block(0, len(items)).astype(np.float64)
+    low, high = np.fmin.reduce(known, axis=0), np.fmax.reduce(known, axis=0)
+    for row in rows_of(result, index).tolist():
+        if row in decided.nearest:
+            at, drawn = (
+                result.hypotheses.block_of(row).subset.index,
+                np.asarray(decided.nearest[row].pieces, np.float64),
+            )
+            low[at] = np.fmin(low[at], np.fmin.reduce(drawn, axis=0))
+            high[at] = np.fmax(high[at], np.fmax.reduce(drawn, axis=0))
+    category = np.array([column.kind == "category" for column in inputs.kinds])
+    gap = np.abs(after[0] - observed[0]).astype(np.float64) / np.where(high > low, high - low, 1.0)
+    order = np.argsort(-np.where(category | ~np.isfinite(gap), 1.0, gap), kind="stable")
+    is_now, would_be = items.shown(observed), items.shown(after)
+    pairs = [(str(inputs.columns[j]), *_column(is_now, j), *_column(would_be, j)) for j in order.tolist()]
+    return [(name, old, new) for name, old, new in pairs if old != new]
+
+
+def nearest_text(result: Result, index: int, after: Batch) -> str:
+    """Return in lines what changes in the nearest draw (1, columns), the largest change first."""
+    changes = [("", "is", "would be"), *_changes(result, index, after)]
+    first, second = (max(len(one[k]) for one in changes) for k in (0, 1))
+    lines = [f"  {name:<{first}}  {old:>{second}}  {new}" for name, old, new in changes]
+    title = f"{input_title(result, index)}: the decision changes where"
+    return "\n".join([title, *lines, f"(the other {len(result.record.columns) - len(changes) + 1} columns stay)"])
 
 
 def example(result: Result, row: int) -> Example:

@@ -86,11 +86,12 @@ def shortened(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _limited(rule: str, family: int, alpha: float, together: int | None) -> str:
+def _limited(family: int, together: int | None, **_: object) -> str:
     """Say what a rule can choose; `together` hypotheses have to be as significant, None: nothing can be chosen."""
-    named = "bh, weighted or not," if rule == "adaptive" else rule
-    chooses = "nothing" if together is None else f"none unless {together} come as far together"
-    return f"{named} over {family} hypotheses at alpha={alpha:g} chooses {chooses}"
+    tests = f"{family:,} test{'s' * (family > 1)}"
+    if together is None:
+        return f"{tests} nothing can be shown to be unusual"
+    return f"{tests} a single unusual case cannot be shown; about {together:,} alike could"
 
 
 def _if_picked(inputs: int, seen: str, decided: bool | None, rather: str = "") -> str:
@@ -193,13 +194,18 @@ RUN_NOTES: dict[str, Sentence] = {
     "enough-not-drawn": "What is enough is not known.\nDrawing all but a part of an input failed: {why}.",
     # what cannot be found
     "reference-limits": lambda floor, **limited: (
-        f"Few reference rows: no p-value can be much below {floor:.2g}, one over the rows, so little can be unusual.\n"
-        f"So {_limited(**limited)}. More reference rows, fewer subsets or a group of columns in place of each help."
+        f"With {1 / floor - 1:,.0f} reference rows and {_limited(**limited)}.\nNo p-value can be much below "
+        f"{floor:.2g}, one over the rows and itself ({limited['rule']} at alpha={limited['alpha']:g}). More reference "
+        "rows, fewer subsets or a group of columns in place of each help."
     ),
     "draws-limit": lambda draws, h, needed, **limited: (
-        f"{'Nothing can be chosen' if limited['together'] is None else 'A lone signal cannot be found'} with {draws} "
-        f"draws: no p-value is below {h}/{draws + h}.\n"
-        f"So {_limited(**limited)}{'' if needed is None else f'; a lone signal needs draws={needed}'}."
+        f"With {draws:,} draws and {_limited(**limited)}.\nNo p-value is below {h}/{draws + h} ({limited['rule']} at "
+        f"alpha={limited['alpha']:g}){'' if needed is None else f'; a single one needs draws={needed}'}."
+    ),
+    "only-together": lambda enough: (
+        f"Columns repeat each other, so no part is decisive: {'read Enough, or ' * enough}name groups (subsets=).\n"
+        "A column given the others can hardly be otherwise. Columns that say the same are redrawn as one where they "
+        'are a group: subsets={"size": ["radius", "area"], ...}.'
     ),
     "competition-empty": (
         "{test} at alpha={alpha:g} can choose nothing: it needs {least} hypotheses, a family has {family}.\n"
@@ -253,9 +259,9 @@ RUN_NOTES: dict[str, Sentence] = {
     "hardly-picked": (
         "{count} hypotheses left the family: but for their subset the input would hardly ever have been picked."
     ),
-    "another-seed": (
-        "With another seed about {share:.0%} of what either run chooses would be chosen by both, as far as the "
-        "evidence near the threshold tells."
+    "another-seed": lambda share: (
+        "Another seed would choose "
+        + ("about the same." if share > 0.95 else f"about {share:.0%} of the same, as far as can be told.")
     ),
     "inputs-skipped": lambda failed, one, many: (
         f"{_were(len(failed), one, many)} skipped: {'; '.join(f'{name!r} ({why})' for name, why in failed[:5])}"

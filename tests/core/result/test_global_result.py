@@ -500,5 +500,5 @@ def test_columns_that_tell_each_other_are_tested_together_and_matter_most():
     assert table.chosen["s1, s2, s3, s4, s5"]
     assert not table.chosen[["s1", "s2", "s3", "s4", "s5"]].any()
     assert table.effect.idxmax() == "s1, s2, s3, s4, s5"
-    assert "Matter: s1, s2, s3, s4, s5 together +" in result.summary()
+    assert "Matter: s1 + s2 + s3 + s4 + s5 together +" in result.summary()
     assert "together they matter, more than anything else" in result.summary(full=True)

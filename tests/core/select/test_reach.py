@@ -43,11 +43,11 @@ def test_how_many_must_come_together_is_exact(rule, alpha):
             said = reach("irt", rule, alpha, size, draws)
             together = said[0].values["together"] if said else None
             if together is not None:
-                assert f"unless {together} come as far together" in str(said[0])
+                assert f"a single unusual case cannot be shown; about {together} alike could" in str(said[0])
                 assert minimal(rule, alpha, size, draws, together)
                 assert not minimal(rule, alpha, size, draws, together - 1)
             elif said:
-                assert "Nothing can be chosen" in str(said[0])
+                assert "nothing can be shown to be unusual" in str(said[0])
                 assert not minimal(rule, alpha, size, draws, size)
 
 
@@ -82,7 +82,8 @@ def test_reach_is_told_before_the_first_draw():
     with warnings.catch_warnings():
         warnings.simplefilter("error", butfor.ReachWarning)
         with pytest.raises(
-            butfor.ReachWarning, match="A lone signal cannot be found with 10 draws: no p-value is below 1/11"
+            butfor.ReachWarning,
+            match=r"With 10 draws and 10 tests a single .* No p-value is below 1/11",
         ):
             butfor.explain(model, np.ones((5, 2)), butfor.tabular.gaussian(normal(99)), test="irt", draws=10)
     assert sum(drawn) <= 5 + 40  # a first look at the model, so that cheap mistakes are found before this is told
@@ -93,7 +94,9 @@ def normal(rows):
 
 
 def test_the_limit_that_binds_is_the_one_that_is_named():
-    with pytest.warns(butfor.ReachWarning, match="no p-value can be much below 0.2, one over the rows") as told:
+    with pytest.warns(
+        butfor.ReachWarning, match="With 4 reference rows and 60 tests nothing can be shown to be unusual"
+    ) as told:
         butfor.explain(lambda rows: rows.sum(axis=1), np.ones((30, 2)), normal(4), rule="bh", control=False)
     assert len(told) == 1
     assert "draws=" not in str(told[0].message)
@@ -101,7 +104,7 @@ def test_the_limit_that_binds_is_the_one_that_is_named():
 
 def test_reach_goes_by_the_family():
     inputs = np.random.default_rng(0).normal(size=(50, 3))
-    with pytest.warns(butfor.ReachWarning, match="over 150 hypotheses"):
+    with pytest.warns(butfor.ReachWarning, match="With 99 draws and 150 tests"):
         explain(inputs)
     with warnings.catch_warnings():
         warnings.simplefilter("error", butfor.ReachWarning)
