@@ -630,15 +630,14 @@ REFUSALS: dict[str, Sentence] = {  # why nothing is controlled
 }
 CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
     "signs": (
-        "Where features are copies of each other, or only their combination counts (as in a parity), the signs of one "
-        "input depend on each other: OSFT's FDR was then 0.50 at alpha 0.1; test='sequential' and test='irt' keep "
-        "their level."
+        "Where an input has cloned features, or only their combination counts (as in a parity), its signs depend on "
+        "each other: OSFT's FDR was then 0.50 at alpha 0.1; test='sequential' and test='irt' keep their level."
     ),
     "sizes": (
         "With few inputs, many features and outputs near their limit (a probability near 1), the size of a difference "
         "gives away its sign, and too much may be chosen: use link='logit', or test='sequential'."
     ),
-    "filtered": "Hypotheses whose output never varied were left out first, which needs independence between inputs.",
+    "filtered": "Hypotheses whose output never varied left the family first, which needs independence between inputs.",
     "dependence-ignored": (
         "The sampler redraws each subset without regard to the other columns.\nWhere columns are correlated, it makes "
         "rows that never occur, and correlated columns pull each other in."
