@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from butfor.results.view import QUESTIONS
 from tools import pictures
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +42,28 @@ def test_no_sentence_of_a_page_reads_as_translated(path):
     prose = re.sub(r"(?m)^    .*$|`[^`]*`", "", path.read_text(encoding="utf-8"))  # no outputs, no names
     words = " ".join(prose.split()).lower()
     assert [phrase for phrase in TRANSLATED if phrase in words] == []
+
+
+CITED = re.compile(r"\[(\d+)\](?!\()")
+
+
+def test_every_decision_that_is_cited_is_written():
+    """`[2]` in the page of methods, and "docs/decisions.md, 20" in the code."""
+    text = {path.name: path.read_text(encoding="utf-8") for path in PAGES}
+    cited = set(CITED.findall(text["methods.md"]))
+    for path in (ROOT / "src").rglob("*.py"):
+        cited |= set(re.findall(r"decisions\.md, (\d+)", path.read_text(encoding="utf-8")))
+    assert len(cited) > 4
+    assert cited <= set(re.findall(r"^\*\*(\d+)\. ", text["decisions.md"], re.MULTILINE))
+    assert not CITED.search(text["glossary.md"])  # its numbers are sections of methods
+
+
+def test_every_line_of_a_summary_is_explained():
+    page = (ROOT / "docs" / "which-question.md").read_text(encoding="utf-8")
+    section = page.partition("## How to read the ten lines")[2].partition("\n## ")[0]
+    heads = [word for word, _ in QUESTIONS.values() if word]
+    assert len(heads) > 8
+    assert [head for head in heads if f"| **{head}**" not in section] == []
 
 
 def test_every_picture_of_the_benchmarks_can_be_drawn_from_their_results(tmp_path):

@@ -230,7 +230,7 @@ class ContextResult:
             unusual = self._finest("chosen")
             named = [f"{part.name} ({_effect(part)})" for part in unusual]
             needed, most = math.ceil(len(self.parts) / self.alpha) - 1, max(part.draws for part in self.parts)
-            reach = f" (of {_many(most, 'foil')} a part; {needed} could show one)" * (not unusual and most < needed)
+            reach = f" ({_many(most, 'foil')} a part; it takes {needed})" * (not unusual and most < needed)
             lines.append(f"Unusual: {_some(named) if count == 1 else self._by_prompt(unusual)}{reach}")
         lines += [f"Note: {note.line}" for note in self.notes[:3]]
         if any(math.isfinite(one) and one > 0 for one in self.noise):

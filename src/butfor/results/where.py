@@ -119,7 +119,7 @@ def where_lines(result: Result, title: Any, most: int) -> list[str]:
 def promise_of_where(result: Result) -> str:
     """Return what is promised of cells and regions, in one line."""
     error = 100 * result.record.alpha / CLAIMS
-    return f"x is fixed; at most {error:.2g} % of photographs have a false region; cells are averages, 20-50 % redrawn"
+    return f"holds for any photograph; at most {error:.2g} % have a false region; cells are means, 20-50 % redrawn"
 
 
 def meaning_of_where(result: Result) -> str:

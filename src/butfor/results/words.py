@@ -623,7 +623,7 @@ SAMPLERS = {  # what is assumed of the data, by the sampler
 }
 RIGHT = "the sampler draws the subset as it is distributed given the rest of the input"
 REFUSALS: dict[str, Sentence] = {  # why nothing is controlled
-    "one-point": "Q is a single point: the sampler always draws the same, so no null hypothesis can be true",
+    "one-point": "Q is a single point: the sampler always draws the same, so no input can look like one more draw",
     "observed-class": (
         "the class was picked by looking at the observed input only, which favours it over its draws (with every null "
         "true OSFT made a false discovery in 90 to 100 % of runs); use target='predicted'"
@@ -636,36 +636,34 @@ REFUSALS: dict[str, Sentence] = {  # why nothing is controlled
 }
 CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
     "signs": (
-        "Signs are tied where one input has cloned features or a parity-like model: there OSFT's FDR was measured at "
-        "0.50 for alpha 0.1; test='sequential' and test='irt' keep their level."
+        "Where an input has cloned features, or only their combination counts (as in a parity), its signs depend on "
+        "each other: OSFT's FDR was then 0.50 at alpha 0.1; test='sequential' and test='irt' keep their level."
     ),
     "sizes": (
-        "Sizes tell labels where few inputs have many features and the model saturates, as a probability near 1 does, "
-        "or ties like a parity: use link='logit', or test='sequential'."
+        "With few inputs, many features and outputs near their limit (a probability near 1), the size of a difference "
+        "gives away its sign, and too much may be chosen: use link='logit', or test='sequential'."
     ),
-    "filtered": "Hypotheses without any variation left the family first, which needs independence between inputs.",
+    "filtered": "Hypotheses whose output never varied left the family first, which needs independence between inputs.",
     "dependence-ignored": (
-        "The sampler redraws each subset without regard to the other columns.\nWhere columns are correlated, that is "
-        "not their conditional distribution and correlated columns pull each other in."
+        "The sampler redraws each subset without regard to the other columns.\nWhere columns are correlated, it makes "
+        "rows that never occur, and correlated columns pull each other in."
     ),
     "beyond-reference": (
         "The sampler knows nothing rarer than one value in {rows:,.0f}, and this test compares sizes.\n"
-        "Null values beyond all of its reference come, and it may report them (with every null true, 2,000 hypotheses "
-        "and 100 reference rows few-shot made a false discovery in 33 to 58 % of runs at alpha 0.1); test='sequential' "
-        "and test='irt' count them right."
+        "So it may report values that are merely rare (with every null true, 2,000 hypotheses and 100 reference rows "
+        "few-shot made a false discovery in 33 to 58 % of runs at alpha 0.1); test='sequential' and test='irt' do not."
     ),
     "data-dependent": (
-        "What is tested was picked by what is in it, or by a function that may have looked.\n"
-        "So are superpixels, boxes that a detector or a person drew, matches of a pattern: what was picked because it "
-        "stands out stands out from its draws, whatever the model relies on (with every null true, felzenszwalb's "
-        "superpixels made a false discovery in 12 of 12 runs, a detector's boxes in 6 and a grid in 1); lay regions "
-        "blindly, as grid does, where that matters."
+        "What is tested was picked by its content, or by a function that may have looked at it.\n"
+        "Superpixels, boxes that a detector or a person drew and matches of a pattern differ from their draws whatever "
+        "the model relies on (with every null true, Felzenszwalb's superpixels made a false discovery in 12 of 12 "
+        "runs, a detector's boxes in 6 and a grid in 1); a grid avoids that."
     ),
     "min-effect": "An effect of at most {margin:g} counts as a null (min_effect).",
     "truth": (
         "The class is the true label: the promise holds only where the sampler describes inputs of that label.\n"
-        "An accurate model nearly predicts it (with a sampler of all labels and every null true few-shot made a "
-        "false discovery in 49 % of runs, osft in 66 %)."
+        "With a sampler of all labels and every null true, few-shot made a false discovery in 49 % of runs, osft in "
+        "66 %."
     ),
     "not-controlled": "The sampler was not checked on rows of the reference's own kind (control=False).",
     "not-calibrated": lambda names: (

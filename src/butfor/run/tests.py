@@ -544,7 +544,7 @@ def _counting(
 
 @dataclass(frozen=True, eq=False)
 class CountExceedances:
-    """Statistics that a test needs of a unit: counts or bits of its draws, the observed values and their classes (n,)."""
+    """Statistics of a unit for a test: counts or bits of its draws, the observed values and their classes (n,)."""
 
     count: Counts
     spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
