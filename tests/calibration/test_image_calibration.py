@@ -85,7 +85,7 @@ def false_runs(boxes):
         settings = {"alternative": "greater", "test": "few-shot", "seed": seed}
         result = bi.explain(light, images, redrawn, boxes=boxes, **settings)
         found += bool(result.chosen.any())
-    assert result.record.data_dependent == ("picked by what is in it" in str(result.guarantee))
+    assert result.record.data_dependent == ("picked by its content" in str(result.guarantee))
     return found, result.record.data_dependent
 
 

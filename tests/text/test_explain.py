@@ -303,4 +303,4 @@ def test_spans_of_one_name_are_told_apart():
 )
 def test_spans_that_were_picked_by_what_they_hold_are_named_in_the_guarantee(units, data_dependent):
     found = bt.explain(lambda texts: list(map(len, texts)), {"a": "a good film"}, bt.small_infiller(), units=units)
-    assert ("picked by what is in it" in str(found.guarantee)) == data_dependent
+    assert ("picked by its content" in str(found.guarantee)) == data_dependent

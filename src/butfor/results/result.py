@@ -454,11 +454,10 @@ class Result:
         """
         import pandas as pd
 
-        from butfor.results.printed import Printed
-        from butfor.results.summary import reasons, reasons_text
+        from butfor.results.summary import printed, reasons, reasons_text
 
         frame = pd.DataFrame(reasons(self, self.position(input), whole("k", k, 1)))
-        return Printed.of(frame, reasons_text(frame["kind"], frame["sentence"]))
+        return printed(frame, reasons_text(frame["kind"], frame["sentence"]))
 
     def enough(self, input: object = None) -> pd.DataFrame:
         """Return the smallest set of parts of each input that is enough for its decision (METHODS 17).
@@ -577,10 +576,10 @@ class Result:
         shown = items.shown(best[None] if items.shares_subsets else [best])
         if not isinstance(shown, pd.DataFrame):
             return shown
-        from butfor.results.printed import Printed
+        from butfor.results.summary import printed
         from butfor.results.view import nearest_text
 
-        return Printed.of(shown, nearest_text(self, position, best[None]))
+        return printed(shown, nearest_text(self, position, best[None]))
 
     def _ways(self, fixed: Sequence[str], direction: Mapping[str, Direction]) -> dict[int, int]:
         """Return columns that are not free to change, by position: 0 must stay, 1 may rise, -1 may fall."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from functools import cache
+from html import escape
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +17,8 @@ from butfor.results.words import model_rows
 from butfor.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from butfor.results.result import Result
 
 WIDTH = 110  # characters of a line
@@ -152,8 +157,8 @@ def size_of(result: Result, row: int) -> tuple[float, float, float]:
     """Return by how much a part of a table moves the output, with its interval: given x, which allows for the fit of
     the sampler, where that was asked of the very class; else the effect."""
     moved, effects, target = result.moved, result.effects, result.record.target
-    own = target != "predicted" or result.outputs[result.input_of[row]].argmax() == result.evidence.classes[row]
-    if moved is not None and result.modality == "table" and own and np.isfinite(moved.drop[row]):
+    same = target != "predicted" or result.outputs[result.input_of[row]].argmax() == result.evidence.classes[row]
+    if moved is not None and result.modality == "table" and same and np.isfinite(moved.drop[row]):
         return float(moved.drop[row]), float(moved.low[row]), float(moved.high[row])
     return float(effects.effect[row]), float(effects.low[row]), float(effects.high[row])
 
@@ -176,6 +181,45 @@ def headline_parts(result: Result, marked: Bools) -> Bools:
         return marked
     other = (layers.parent >= 0) & (classes != classes[layers.parent])  # an effect on another class says nothing of it
     return layers.finest(marked, np.where(other, np.nan, result.effects.effect))
+
+
+@cache
+def _printed_type() -> Any:
+    """Return a type of frames with a printed form; pandas is loaded when the first is made."""
+    import pandas
+
+    class Printed(pandas.DataFrame):
+        _metadata = ["text"]  # noqa: RUF012 - as pandas wants it
+
+        @property
+        def _constructor(self) -> type[pd.DataFrame]:
+            return pandas.DataFrame  # what is made from it is a plain frame
+
+        def __reduce__(self) -> Any:
+            return itemgetter(0), ([self.copy()],)  # as a plain one
+
+        def __repr__(self) -> str:
+            return str(self.text)
+
+        def _repr_html_(self) -> str:
+            return f"<pre>{escape(str(self.text))}</pre>"
+
+    return Printed
+
+
+def printed(frame: pd.DataFrame, text: str) -> pd.DataFrame:
+    """Return a frame that prints as a text, where columns side by side would be cut; in all else the same.
+
+    >>> import pandas, pickle
+    >>> frame = printed(pandas.DataFrame({"a": [1]}), "one a")
+    >>> frame
+    one a
+    >>> print(type(frame.copy()).__name__, type(pickle.loads(pickle.dumps(frame))).__name__, frame.a.tolist())
+    DataFrame DataFrame [1]
+    """
+    made = _printed_type()(frame)
+    made.text = text
+    return made  # type: ignore[no-any-return]
 
 
 KINDS = ("closest", "decisive", "unusual", "unusual", "enough", "decisive")  # of reasons, by their rank

@@ -439,15 +439,15 @@ def _enough(result: Result) -> Answer | None:
 
 def _sets_by_count(result: Result) -> list[tuple[tuple[str, ...], int]]:
     """Return the sets that together serve most inputs, with the number that each serves of those left by the others."""
-    sets, found = result.sets, list[tuple[tuple[str, ...], int]]()
+    sets, served = result.sets, list[tuple[tuple[str, ...], int]]()
     if sets is None:
         return []
     # no sets: their order changes with the process
     left = [[one.columns for one in sets.enough(index)] for index in range(len(result.input_names))]
     while count := Counter(columns for kept in left for columns in kept if columns):
-        found.append(max(count.items(), key=lambda one: (one[1], -len(one[0]))))
-        left = [[] if found[-1][0] in kept else kept for kept in left]
-    return found
+        served.append(max(count.items(), key=lambda one: (one[1], -len(one[0]))))
+        left = [[] if served[-1][0] in kept else kept for kept in left]
+    return served
 
 
 def _moves(result: Result) -> Answer | None:
@@ -713,11 +713,11 @@ def trivial(result: Result) -> Bools:
 
 
 def only_together(result: Result) -> bool:
-    """Return whether most decisions hang on all columns together, and on no part of them."""
+    """Return whether for most inputs all columns together are decisive, and no part of them is."""
     if result.decided is None or result.modality != "table":
         return False
-    hangs = _inputs_of(result, finest_of(result, result.decided.necessary) & whole_inputs(result))
-    return 2 * len(hangs) > len(result.input_names)
+    together = _inputs_of(result, finest_of(result, result.decided.necessary) & whole_inputs(result))
+    return 2 * len(together) > len(result.input_names)
 
 
 def _binds(result: Result, note: Note) -> bool:
@@ -788,8 +788,10 @@ def output_class(result: Result, index: int | None = None) -> str:
         return ""
     classes = result.evidence.classes
     tested = np.unique(classes if index is None else classes[result.input_of == index])
-    own = {"truth": "the true class", "observed-class": "the observed class"}.get(str(result.record.target))
-    return class_label(names[int(tested[0])]) if len(tested) == 1 else own or "the predicted class"
+    if len(tested) == 1:
+        return class_label(names[int(tested[0])])
+    kinds = {"truth": "the true class", "observed-class": "the observed class"}
+    return kinds.get(str(result.record.target), "the predicted class")
 
 
 def output_label(result: Result, index: int | None = None) -> str:

@@ -319,7 +319,7 @@ def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes 
         raise InputError(
             f"the {what} is empty ({len(index)} rows, {len(names)} columns); give at least one row and one column"
         )
-    largest = np.abs(table.values).max(axis=0, where=np.isfinite(table.values), initial=0.0)
+    largest = np.abs(table.values).max(axis=0, where=np.isfinite(table.values), initial=0.0).astype(np.float64)
     if (far := (largest > FARTHEST) | ((largest < 1 / FARTHEST) & (largest > 0))).any():
         worst = int(np.argmax(far))
         raise InputError(

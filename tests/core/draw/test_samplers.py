@@ -212,7 +212,7 @@ def test_without_a_floor_there_is_no_such_caveat(make):
 
 def test_p_values_need_no_such_caveat_but_a_word_on_their_reach():
     sampler = with_facts(plain(), floor=0.05)
-    with pytest.warns(butfor.ReachWarning, match="no p-value can be much below 0.05"):
+    with pytest.warns(butfor.ReachWarning, match="No p-value can be much below 0.05"):
         result = run(sampler, "irt", draws=999)
     assert "knows nothing rarer" not in str(result.guarantee)
     assert [note.values["floor"] for note in result.notes if note.code == "reference-limits"] == [0.05]

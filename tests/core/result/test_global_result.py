@@ -299,7 +299,8 @@ def test_words():
     )
     assert "model was not fitted on them" in str(result.guarantee)
     shown = result._repr_html_()
-    assert "mean rise of the squared loss when a column is redrawn" in shown
+    assert "mean rise of the squared loss (now " in shown
+    assert " when a column is redrawn given the others" in shown
     assert "<b>Matter:</b> x0 " in shown
     described = json.loads(result.to_json())
     assert described["chosen"] == 2

@@ -81,8 +81,8 @@ def test_changes_are_of_the_class_that_the_input_has():
 def test_the_mean_over_inputs_has_students_interval():
     gains = RNG.normal(size=(5, 4))
     chosen = np.array([True, False, True, False])
-    found = mean_interval(gains, chosen, 0.9)
-    half = student.ppf(0.95, 4) * gains.std(axis=0, ddof=1) / math.sqrt(5)
+    found = mean_interval(gains, chosen)
+    half = student.ppf(0.975, 4) * gains.std(axis=0, ddof=1) / math.sqrt(5)
     np.testing.assert_allclose(found.effect[chosen], gains.mean(axis=0)[chosen])
     np.testing.assert_allclose(found.low[chosen], (gains.mean(axis=0) - half)[chosen])
     np.testing.assert_allclose(found.high[chosen], (gains.mean(axis=0) + half)[chosen])
