@@ -9,6 +9,7 @@ import butfor
 from benchmarks import referee
 from benchmarks.referee import ALPHA, BEDS, FAIR, judged, one_run, summary
 from butfor.tabular import gaussian
+from butfor.tabular.residual.regression import NumericFit
 
 RUNS = 4
 
@@ -151,3 +152,12 @@ def test_power_and_a_model_that_knows_the_reference():
     assert power["features_tpr"] == 1
     (seen,) = referee.one_seen("friedman", "forest", True, seed=0)
     assert set(seen) == {"rows", "features", "told", "seconds"}
+
+
+def test_rows_far_beyond_a_curve_are_not_called_unusual(monkeypatch):
+    """B = exp(A / 1.5) with A 3 sd from the reference: a straight continuation called .47 of the findings wrongly."""
+    means = measured("exp", "corner", runs=12)
+    assert means["rows"] <= 0.2
+    assert means["rows_tpr"] >= 0.8
+    monkeypatch.setattr(NumericFit, "bend", lambda fit, design, inputs: np.zeros(len(inputs)))
+    assert measured("exp", "corner", runs=12)["rows"] >= 0.35

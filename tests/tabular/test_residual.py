@@ -491,3 +491,23 @@ def test_draws_of_bent_columns_stay_within_reach(seed, monkeypatch):
     free = drawn()
     assert (np.sign(kept - observed) == np.sign(free - observed)).all()
     assert (kept <= free).all()
+
+
+def test_a_curve_may_bend_on_beyond_the_reference_and_a_straight_line_does_not():
+    x = rng().normal(size=(300, 4))
+    x[:, 3] = 1.0  # a constant
+    x[:, 0] = np.exp(x[:, 1]) + 0.3 * rng(1).normal(size=300)
+    x[:, 2] = 2 * x[:, 1] + 0.3 * rng(2).normal(size=300)
+    sampler = residual(x).conditional
+    fits = {j: sampler.fit(one(j)).numeric[0] for j in (0, 2)}
+    beyond = np.repeat(x[:1], 5, axis=0)
+    beyond[:, 1] = np.array([0.0, 0.5, 1.0, 2.0, np.nan]) + x[:, 1].max()
+    curve, line = (fits[j].bend(sampler.design, beyond) for j in (0, 2))
+    assert curve[0] == curve[4] == 0
+    assert curve[1] > 0
+    assert curve[2] == pytest.approx(4 * curve[1])
+    assert curve[3] == pytest.approx(min(16 * curve[1], 1e3))
+    assert not line.any()
+    beyond[:, 3] = 2.0  # what has one value has no range to leave
+    assert np.isfinite(fits[0].bend(sampler.design, beyond)).all()
+    assert not fits[0].bend(sampler.design, x).any()

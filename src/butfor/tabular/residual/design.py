@@ -288,6 +288,14 @@ class Design:
         values = self.rows.values[:, j].astype(np.float64)
         return np.asarray(values[~np.isnan(values)])
 
+    def ranges(self) -> Floats:
+        """Return the least and largest value of every column of numbers, (2, d); categories have no end."""
+        ends = np.array([[-np.inf], [np.inf]]) * np.ones(self.rows.values.shape[1])
+        for j in np.flatnonzero(~np.array(self.rows.categorical, bool)).tolist():
+            if len(present := self.present(j)):
+                ends[:, j] = present.min(), present.max()
+        return ends
+
     def few_valued(self, j: int) -> bool:
         """Return whether a column is a list of values: categories, or few numbers that come again."""
         levels, counts = np.unique(self.present(j), return_counts=True)
