@@ -549,7 +549,7 @@ def _unusual(result: Result) -> Answer:
             items = _by_word(result, rows, result.effects.effect)
         return _listing("unusual", head, items, f" ({link})" * bool(link) + tail)
     if below.size:
-        return _listing("unusual", "", _counted_parts(result, below, result.chosen, "in"), tail)
+        return _listing("unusual", "", _counted_parts(result, below, counted & ~trivial(result), "in"), tail)
     if chosen.any():
         many = "" if total == 1 else f" in {len(_inputs_of(result, chosen)):,} of {total:,}"
         return _line_of("unusual", f"{_only_root(result)}{many}{tail}")
