@@ -16,11 +16,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "butfor"
 ALLOWED = {
-    "lines": 54_400,  # 36,000 was asked: missed; validation has 1,900 of them and treatment 1,550
+    "lines": 53_000,  # 36,000 was asked: missed; validation has 1,600 of them and treatment 1,500
     "files": 182,
-    "lines in inference/": 3_870,  # 3,000 was asked; moves, bets, shares in stages, outliers, where, treatment
+    "lines in inference/": 3_750,  # 3,000 was asked; moves, bets, shares in stages, outliers, where, treatment
     "files in inference/": 19,
-    "lines in benchmarks/": 7_540,  # 5,500 was asked; questions, contexts, reviews, where, fairness, truth, treatment
+    "lines in benchmarks/": 7_280,  # 5,500 was asked; questions, contexts, reviews, where, fairness, truth, treatment
     "files on the way of a table run": 48,
     "public functions without Returns": 0,
     "docstrings that begin with What": 0,
