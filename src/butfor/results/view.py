@@ -549,7 +549,7 @@ def _unusual(result: Result) -> Answer:
             items = _by_word(result, rows, result.effects.effect)
         return _listing("unusual", head, items, f" ({link})" * bool(link) + tail)
     if below.size:
-        return _listing("unusual", "", _counted_parts(result, below, counted & ~trivial(result), "in"), tail)
+        return _listing("unusual", "", _counted_parts(result, below, unusual(result), "in"), tail)
     if chosen.any():
         many = "" if total == 1 else f" in {len(_inputs_of(result, chosen)):,} of {total:,}"
         return _line_of("unusual", f"{_only_root(result)}{many}{tail}")
@@ -691,7 +691,7 @@ def doubtful(result: Result) -> Bools:
 
 def unusual(result: Result) -> Bools:
     """Return which hypotheses (H,) count as findings of the test: in colour, and in every number of findings."""
-    return marked(result) if result.located is not None else result.chosen & ~doubtful(result)
+    return marked(result) if result.located is not None else result.chosen & ~doubtful(result) & ~trivial(result)
 
 
 def _not_counted(result: Result, findings: Bools, *, named: bool = False) -> str:
@@ -972,7 +972,8 @@ def features_chart(result: Result, subsets: Ints) -> Chart:
     largest = np.abs(np.nan_to_num(effect)).max(initial=0.0, keepdims=True)
     effect, low, high = (to_scale(column, largest)[subsets] for column in (effect, low, high))
     depth, chosen = tree_order(result)[1][subsets].tolist(), frame["chosen"].to_numpy()[subsets]
-    counts = zip(frame["inputs_chosen"].to_numpy()[subsets], frame["inputs"].to_numpy()[subsets], strict=True)
+    shown = np.bincount(result.subset_of[unusual(result)], minlength=len(frame))
+    counts = zip(shown[subsets], frame["inputs"].to_numpy()[subsets], strict=True)
     more = [f"{n:,} of {total:,}" for n, total in counts]
     names = [result.subset_names[j] for j in subsets.tolist()]
     lines, zero = _lines(names, effect, low, high, chosen, depth=depth, more=more)
