@@ -159,5 +159,5 @@ def test_rows_far_beyond_a_curve_are_not_called_unusual(monkeypatch):
     means = measured("exp", "corner", runs=12)
     assert means["rows"] <= 0.2
     assert means["rows_tpr"] >= 0.8
-    monkeypatch.setattr(NumericFit, "bend", lambda fit, design, inputs: np.zeros(len(inputs)))
+    monkeypatch.setattr(NumericFit, "continuation_error", lambda fit, design, inputs: np.zeros(len(inputs)))
     assert measured("exp", "corner", runs=12)["rows"] >= 0.35

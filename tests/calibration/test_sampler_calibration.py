@@ -215,7 +215,7 @@ def no_own_row(rows, inputs, subset, donors, own):
 @pytest.mark.parametrize(
     ("case", "module"),
     [
-        ("empirical, independent", "donors"),
+        ("empirical, independent", "empirical"),
         ("forest, independent", "forest"),
         ("neighbours, independent", "neighbours"),
         ("neighbours, smooth surface", "neighbours"),

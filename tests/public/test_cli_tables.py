@@ -222,7 +222,7 @@ def test_global_goes_on_where_it_was_cut_short(butfor_in, capsys, monkeypatch, t
     asked = {"data": "all.csv", "dates": "opened", "subsets": "groups.json", **SPLIT}
     _, whole = butfor_in("global", **asked)
     with monkeypatch.context() as cut:
-        cut.setattr("butfor.cli.tables.write_files", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        cut.setattr("butfor.cli.tables.write_folder", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         code, out = butfor_in("global", **{**asked, "out": tmp_path / "again"})
     assert code == 130
     assert "what is finished is kept; go on with: butfor resume" in capsys.readouterr().err

@@ -381,7 +381,7 @@ def _better(scores: Floats, than: Floats, factor: float, errors: float) -> bool:
 
 USUAL = 0.95  # share of reference rows at which rival means are as far apart as is usual
 FARTHEST = 10.0  # standard deviations that rival means count as apart at most
-FURTHER, MOST_BENT = 10.0, 1e3  # what a curve may do beyond the reference, times what it does within; deviations
+FURTHER, MOST_BENT = 10.0, 100.0  # what a curve may do beyond the reference, times what it does within; deviations
 WIDEST = float(np.log(10))  # beyond what the reference shows, the spread grows by this factor at most
 NORMAL = 1.96**2  # distances are turned into a variance of which this is the square of the 95 % quantile
 FORM, RIDGE = 2.0, 1.0  # times the distance to a fit without trees or by one kind of them, and to other terms
@@ -432,7 +432,7 @@ class NumericFit:
         """Return mean and spread at each input, (n, 2); where rivals disagree the mean is known less well."""
         matrix = design.matrices(inputs, self.given)
         mean, leverage = self._mean(matrix)
-        apart = self.apart(mean, matrix) + self.bend(design, inputs) ** 2
+        apart = self.apart(mean, matrix) + self.continuation_error(design, inputs) ** 2
         spread = np.sqrt((1 + self.repeated * leverage) * (1 + apart))
         return np.stack([mean, spread * self._scale(matrix)], axis=1)
 
@@ -458,7 +458,7 @@ class NumericFit:
         squared = (self.distances(mean, matrix) ** 2).max(axis=0, initial=0.0)
         return np.asarray(np.maximum(squared - self.usual, 0.0))
 
-    def bend(self, design: Design, inputs: Array) -> Floats:
+    def continuation_error(self, design: Design, inputs: Array) -> Floats:
         """Return how far a curve may leave the mean beyond the reference, in standard deviations of residuals, (n,).
 
         Splines go on straight there, and trees stay as they are at the edge: nobody knows whether the true mean does. A
@@ -466,9 +466,9 @@ class NumericFit:
         over the same distance, an exponential function does, and with the square of the distance. Straight lines, also
         of powers and logarithms, go on as they are.
         """
-        bend = np.zeros(len(inputs))
+        error = np.zeros(len(inputs))
         if self.terms.form != "curved" and self.trees is None and all(one != other for one, other in self.terms.pairs):
-            return bend
+            return error
         low, high = design.once(design.ranges)
         values = inputs.astype(np.float64)
         edge = np.clip(values, low, high)
@@ -483,8 +483,8 @@ class NumericFit:
             )
             curve = np.maximum(np.abs(first - 2 * middle + last) / self.sd - 1, 0.0)
             reach = (np.where(some, np.abs(values[rows] - at_edge), 0.0) / half).max(axis=1)
-            bend[rows] = np.minimum(FURTHER * curve * reach**2, MOST_BENT)
-        return bend
+            error[rows] = np.minimum(FURTHER * curve * reach**2, MOST_BENT)
+        return error
 
     def distances(self, mean: Floats, matrix: Callable[[Form], Floats]) -> Floats:
         """Return those of each rival's means from this one's, in standard deviations of the residuals, (rivals, n)."""
@@ -508,7 +508,7 @@ class NumericFit:
         leverage = leverage + ((self.unshrunk.means(features) - self.line.means(features)) / self.sd) ** 2
         weights = np.array([rival.weight for rival in self.rivals])[:, None]
         error = ((weights * self.distances(mean, matrix)) ** 2).max(axis=0, initial=0.0) / NORMAL
-        error = error + self.bend(design, inputs) ** 2 / NORMAL
+        error = error + self.continuation_error(design, inputs) ** 2 / NORMAL
         if self.trees is not None and len(mean):
             variance, distance = self.trees.errors(tree_features(matrix, self.cuts))
             error = error + (variance + FORM**2 * distance / NORMAL) / self.sd**2
@@ -534,7 +534,8 @@ class NumericFit:
         fresh = self.residuals[donors]
         fresh *= spread
         fresh += mean
-        fresh = self.grid(self.transform.inverse(fresh))
+        with np.errstate(over="ignore"):  # the inverse of a power: kept to bounds below
+            fresh = self.grid(self.transform.inverse(fresh))
         return fresh if self.transform.linear else np.asarray(np.clip(fresh, *self.bounds(observed)))
 
     def bounds(self, observed: Floats) -> tuple[Floats, Floats]:
