@@ -170,7 +170,7 @@ class Leaky:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_dies_does_not_end_the_run():
-    inputs = np.random.default_rng(1).normal(size=(12, 3))
+    inputs = np.random.default_rng(1).normal(size=(5, 3))
     inputs[:, 0] += 3
 
     def sampler(rows, subset, draws, rng):
