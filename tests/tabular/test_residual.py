@@ -505,8 +505,8 @@ def test_a_curve_may_bend_on_beyond_the_reference_and_a_straight_line_does_not()
     curve, line = (fits[j].continuation_error(sampler.design, beyond) for j in (0, 2))
     assert curve[0] == curve[4] == 0
     assert curve[1] > 0
-    assert curve[2] == pytest.approx(min(4 * curve[1], 100))
-    assert curve[3] == pytest.approx(min(16 * curve[1], 100))
+    assert curve[2] == pytest.approx(min(4 * curve[1], 30))
+    assert curve[3] == pytest.approx(min(16 * curve[1], 30))
     assert not line.any()
     beyond[:, 3] = 2.0  # what has one value has no range to leave
     assert np.isfinite(fits[0].continuation_error(sampler.design, beyond)).all()

@@ -381,7 +381,7 @@ def _better(scores: Floats, than: Floats, factor: float, errors: float) -> bool:
 
 USUAL = 0.95  # share of reference rows at which rival means are as far apart as is usual
 FARTHEST = 10.0  # standard deviations that rival means count as apart at most
-FURTHER, MOST_BENT = 10.0, 100.0  # what a curve may do beyond the reference, times what it does within; deviations
+FURTHER, MOST_BENT = 10.0, 30.0  # what a curve may do beyond the reference, times what it does within; deviations
 WIDEST = float(np.log(10))  # beyond what the reference shows, the spread grows by this factor at most
 NORMAL = 1.96**2  # distances are turned into a variance of which this is the square of the 95 % quantile
 FORM, RIDGE = 2.0, 1.0  # times the distance to a fit without trees or by one kind of them, and to other terms
@@ -467,7 +467,9 @@ class NumericFit:
         of powers and logarithms, go on as they are.
         """
         error = np.zeros(len(inputs))
-        if self.terms.form != "curved" and self.trees is None and all(one != other for one, other in self.terms.pairs):
+        straight = self.terms.form != "curved" and self.trees is None
+        straight = straight and all(one != other for one, other in self.terms.pairs)
+        if straight or len(self.residuals) < SCALED_FROM:  # few rows tell no curve
             return error
         low, high = design.once(design.ranges)
         values = inputs.astype(np.float64)
