@@ -95,7 +95,7 @@ def smallest_sets(keeps: Keeps, evaluator: Evaluator, decision: Decision, settin
                 enough = bool(decided.necessary[row] and beyond_base)
                 tried.append(KeptSet(i, kept[row], float(decided.share[row]), lower, float(decided.high[row]), enough))
                 open_inputs[i] &= not enough
-    telling: list[KeptSet] = []  # the confirmed sets of each input, the surest first, or that which comes nearest
+    telling: list[KeptSet] = []  # the confirmed sets of each input, the surest first, or the one that came closest
     for _, sets in groupby(sorted(tried, key=lambda one: (one.input, -one.stay, one.columns)), attrgetter("input")):
         ordered = list(sets)
         telling += [one for one in ordered if one.enough] or ordered[:1]

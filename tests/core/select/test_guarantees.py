@@ -111,3 +111,14 @@ def test_tests_by_size_say_that_nulls_beyond_a_small_reference_come(test, said):
         warnings.simplefilter("ignore", butfor.ReachWarning)
         result = butfor.explain(lambda x: x.sum(axis=1), rows, sampler, test=test, effects=None)
     assert ("nothing rarer than one value in 101" in str(result.guarantee)) == said
+
+
+@pytest.mark.parametrize(
+    ("inputs", "subsets", "controls"), [(10, 20, "FDR"), (10, 50, "nothing"), (20, 50, "FDR"), (9, 9, "nothing")]
+)
+def test_few_shot_promises_nothing_for_few_inputs_of_many_subsets(inputs, subsets, controls):
+    """10 inputs of 50 subsets: a false discovery in .21 of null runs at alpha .1, one of two classes, a sigmoid."""
+    rows = np.random.default_rng(0).normal(size=(inputs, subsets))
+    sampler = butfor.tabular.from_values(lambda rows, subset, n, rng: rng.normal(size=(len(rows) * n, 1)))
+    result = butfor.explain(lambda x: x.sum(axis=1), rows, sampler, test="few-shot", effects=None)
+    assert result.guarantee.controls == controls
